@@ -56,7 +56,6 @@ OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # reading h
 @contextmanager
 def atomic_path(target: Path, ours: Callable[[Path], bool] | None = None) -> Iterator[Path]:
     """Yield a temporary path in the same folder; on a clean exit sync and rename it to `target`.
-
     The target is a file or, with `ours`, a folder: `ours` returns whether an existing folder may be
     replaced. After an exception `target` is unchanged. Raises `EmsError` for a target of another
     kind (`check_target`), and for an `OSError` (disk full) one that names the target.

@@ -38,7 +38,6 @@ def processes() -> int:
 
 def become(count: int, nodes: int, threads: int, arguments: list[str]) -> None:
     """Replace this process by torchrun with `count` processes of `ems` on each of `nodes` machines.
-
     The process id stays, so that signals reach torchrun, or `srun`. If one process fails, the
     others are ended too, on all machines; the status is 1, or 75 if they were stopped from outside.
     Raises `EmsError` for several machines outside of a Slurm job.

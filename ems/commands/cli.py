@@ -21,12 +21,11 @@ from ems.base.errors import FAILED, Damaged, EmsError, mistake
 from ems.base.files import OF_WRITING, SURROGATE, cannot_write, kind_of, standard_output, unreadable
 from ems.base.outputs import FlagPath, Writes, check_outputs
 from ems.base.processes import look_rarely, measured, stop_with_snakemake
+from ems.base.progress import log
 from ems.commands import COMMANDS
 from ems.commands.common import site_settings
 from ems.commands.flags import SHARED, Flag, Mark, parse
 from ems.commands.help import printable
-
-log = logging.getLogger("ems")
 
 # words in errors of Python, the loader, PyTorch, CUDA and cuBLAS, which are too slow to import here
 OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "out of memory", "ALLOC_FAILED")

@@ -267,9 +267,6 @@ def _check_codes(key: str, entry: CorpusEntry, release: dict[str, OpusFile]) -> 
                 raise mistake("no such file", key=key, file=pair_name(ENGLISH, code), **words)
 
 
-# --- the corpora together
-
-
 def _check_distinct(corpora: list[Corpus]) -> None:
     if MULTIWAY in {item.name for item in corpora}:
         raise EmsError(f"corpora: {MULTIWAY} is the name of the pairs of `multiway`; rename it")

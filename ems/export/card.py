@@ -70,9 +70,6 @@ def card(exported: Exported, loss: Loss | None, figures: Figures) -> str:
     )
 
 
-# --- scores
-
-
 def _by_language(scores: Mapping[str, ScoreFile]) -> Json:
     """Return `columns`, title -> language -> P@1 with English in percent, the mean of both
     directions; `order`, language -> its name, from the one most below the means of its columns.
@@ -92,9 +89,6 @@ def _by_language(scores: Mapping[str, ScoreFile]) -> Json:
             gaps[code].append(value - fmean(column.values()))
     order = sorted(gaps, key=lambda code: fmean(gaps[code]))
     return {"columns": columns, "order": {c: f"{language_names().get(c, c)} ({c})" for c in order}}
-
-
-# --- training
 
 
 def _corpora(path: Path, languages: set[str]) -> Json:

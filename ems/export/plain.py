@@ -123,9 +123,6 @@ def _loss(
     return {**loss, "cosine": float((vectors[0] * vectors[1]).sum(1).mean())}
 
 
-# --- the text
-
-
 def read_text(model: Path, given: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
     """Read files, by default the experiment's own text. Return distinct lines to learn from, and
     pairs that are held back, whose lines are not among them: by a hash of their first column.
@@ -153,9 +150,6 @@ def read_text(model: Path, given: Sequence[Path]) -> tuple[list[str], list[tuple
         words = {"lines": len(seen), "pairs": len(held), "files": len(paths)}
         raise mistake("little text", least=HELD_BACK, **words)
     return list(seen), list(held)[:: -(-len(held) // MEASURED)]
-
-
-# --- the entries
 
 
 def make_entries(exported: Exported, lines: Sequence[str], most: int) -> Any:
@@ -186,9 +180,6 @@ def tokenised(
     for batch in progress.over(batched(lines, len, AT_ONCE), len):
         rows += [np.array(line.ids, np.int32) for line in tokenizer.encode_batch_fast(batch)]
     return np.concatenate(rows).astype(np.int64), np.array([len(row) for row in rows])
-
-
-# --- the vectors
 
 
 def first_vectors(ours: StaticEncoder, width: int, tokenizer: Any) -> Tensor:

@@ -80,10 +80,6 @@ class Encoder:
         self._lines = SentenceTransformersEncoder(self.model, own_device)
 
     @property
-    def _ours(self) -> bool:
-        return isinstance(self._lines, Tokeniser)
-
-    @property
     def is_static(self) -> bool:
         """True if a vector depends on its line alone, not on the lines encoded with it."""
         return isinstance(self._lines, StaticEncoder)
@@ -193,7 +189,7 @@ class Encoder:
             if len(codes) != len(lines):
                 raise mistake("languages of lines", expected=len(lines), found=len(codes))
             language = list(map(self._code, codes))
-        if not self._ours:
+        if not isinstance(self._lines, Tokeniser):
             known = np.fromiter(map(is_visible, lines), bool, len(lines))
             texts = [line if seen else "a" for line, seen in zip(lines, known, strict=True)]
             vectors = self._lines.encode(texts or ["a"], what="", progress=progress)
@@ -234,7 +230,7 @@ class Encoder:
     def token_counts(self, lines: Any, language: Language = None) -> list[int]:
         """Count the tokens of each line, including tokens after the last one read."""
         texts, _ = texts_of(lines)
-        if not self._ours:
+        if not isinstance(self._lines, Tokeniser):
             return self._lines.token_counts(texts, "")
         return self._encoded(texts, language, None)[2]
 

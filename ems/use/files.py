@@ -177,8 +177,7 @@ def score(encoder: Encoder, pairs: TextInput, out: Path, threshold: float | None
     def scores(vectors: np.ndarray, rows: list[bytes | None]) -> bytes:
         return score_lines(cosines(vectors[:, 0], vectors[:, 1]).tolist(), rows, threshold)
 
-    form, key = VectorForm(normalise=True), [threshold]
-    run(EncodingJob(encoder, pairs, form, "score", render=scores, key=key), out)
+    run(EncodingJob(encoder, pairs, VectorForm(normalise=True), "score", scores, [threshold]), out)
 
 
 def score_lines(

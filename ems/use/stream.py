@@ -60,7 +60,7 @@ class TextInput:
         return text_of(columns[0]), text_of(columns[1])
 
     def row(self, line: bytes) -> Row:
-        """Split a line into its sides, as `sides_of` does."""
+        """Split a line into its sides; None for a bad line."""
         try:
             return self.sides_of(line)
         except BadLine:
