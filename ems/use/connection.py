@@ -240,7 +240,7 @@ def flaw_of(head: bytes) -> str:
 
 
 async def content_of(request: Request) -> bytes | str:
-    """Wait for a request; return its body or query. Raises `HTTPException` if late or too long."""
+    """Return a request's body or query. Raises `HTTPException`: late, too long, no length."""
     length = request.headers.get("Content-Length")
     if "Transfer-Encoding" in request.headers or (length is None and request.method == "POST"):
         raise refused(411, "expected a body with Content-Length, and no Transfer-Encoding")

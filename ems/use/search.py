@@ -76,7 +76,7 @@ def index_of(encoder: Encoder, corpus: TextInput) -> Iterator["Index"]:
 
 
 def build_index(encoder: Encoder, corpus: TextInput, folder: Path, half: bool = False) -> None:
-    """Write the index of a text, or resume. Raises `EmsError` if no results can be read from it."""
+    """Write or resume the index of a text. Raises `EmsError` for stdin and compressed files."""
     path, vectors = corpus.path, folder / VECTORS
     if path == STREAM or packing(path) in FORMS:
         raise EmsError(f"{path}: expected a plain text file to search; unpack it first")
