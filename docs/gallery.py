@@ -39,6 +39,11 @@ FIGURES = {  # file in results/demo -> title, description
         "pairs, so each has a row, and further right is better. Otherwise each is a point over its "
         "number of pairs, and higher is better.",
     ),
+    "figures/cleaning.svg": (
+        "What became of the pairs",
+        "The pairs of each corpus that cleaning kept, those it removed by reason, and the sides "
+        "that repairs changed. The experiment of cleaning.md has more of each than the demo.",
+    ),
     "figures/learning.svg": (
         "Learning curves",
         "P@1 of validation against the sentence pairs seen (higher is better), and each part of "

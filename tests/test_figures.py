@@ -1,5 +1,6 @@
 """Figures: the text of each as a golden file, sizes that grow, labels that cover nothing."""
 
+import json
 import re
 from itertools import combinations
 
@@ -17,7 +18,7 @@ from ems.tables import curves
 from ems.tables.canvas import drawing, place_labels
 from ems.tables.compare import plot_deltas, write_comparison
 from ems.tables.curves import plot_curves, plot_languages
-from ems.tables.figures import plot_pairs, plot_tradeoff, read_points
+from ems.tables.figures import plot_cleaning, plot_pairs, plot_tradeoff, read_points
 from ems.tables.logs import read_losses, read_times
 from ems.tables.printed import tatoeba_codes
 from ems.tables.scores import read_scores
@@ -158,6 +159,16 @@ def tradeoff(folder, out):
     plot_tradeoff(scores, times, out)
 
 
+def changed_report(path):
+    """A report with 16 reasons, one of which is none, and two repairs."""
+    reasons = {f"reason_{at}": 16 - at for at in range(15)} | {"none": 0}
+    write_report(path, [("One", "train", "de-en", 1000, reasons, {})])
+    report = json.loads(path.read_text())
+    report["corpora"][0]["changed"] = {"mojibake": 30, "swapped": 10}
+    path.write_text(json.dumps(report))
+    return path
+
+
 FIGURES = {
     "strip": lambda folder, out: plot_tatoeba(of_families(folder), out, FAMILIES),
     "map": lambda folder, out: plot_flores(
@@ -172,6 +183,8 @@ FIGURES = {
         of_families(folder), demo_report(folder / "r.json"), out, FAMILIES
     ),
     "pairs_none_kept": pairs_without_german,
+    "cleaning": lambda folder, out: plot_cleaning(demo_report(folder / "r.json"), out),
+    "cleaning_changed": lambda folder, out: plot_cleaning(changed_report(folder / "r.json"), out),
     "curves": lambda folder, out: plot_curves(runs(folder)[0], None, out),
     "curves_minutes": lambda folder, out: plot_curves(*runs(folder), out),
     "curves_without_validation": curves_without_validation,

@@ -31,7 +31,7 @@ def test_all_makes_every_table_and_figure_and_no_half_file(tiny_run):
         assert (results / f"tables/{table}.tex").read_text().count(r"\toprule") == 1
     models = [row["Model"] for row in rows_of(tiny_run, "results/tables/tatoeba.csv")]
     assert set(models) >= {"ems", "untrained", "char-ngram"}
-    names = ("tatoeba", "pairs", "learning", "learning_languages")
+    names = ("cleaning", "tatoeba", "pairs", "learning", "learning_languages")
     figures = [*(f"figures/{name}" for name in names), "tiny/costs/summary/learning"]
     assert all((results / f"{figure}.svg").stat().st_size > 5000 for figure in figures)
     assert (results / "tiny/costs/summary/costs.tex").read_text().count(r"\toprule") == 1

@@ -144,7 +144,7 @@ def test_all_makes_the_tables_of_seen_and_unseen_languages_the_figures_and_the_c
         rows = [row[0] for row in csv.reader(tables[name].read_text().splitlines())]
         assert rows[1:] == expected
     figures = {path.stem for path in (results / "figures").glob("*.svg")}
-    assert figures == {"tatoeba", "flores", "pairs", "learning", "learning_languages"}
+    assert figures == {"cleaning", "tatoeba", "flores", "pairs", "learning", "learning_languages"}
     summary = {path.name for path in (results / "mini/costs/summary").glob("[!.]*")}
     drawn = {f"learning.{suffix}" for suffix in ("svg", "png", "pdf")}
     assert summary == {"costs.tex", "costs.csv", "costs.md", *drawn}

@@ -26,7 +26,7 @@ LONGEST = 1000  # characters of a message
 GROUPS = {  # the other commands are stages, which Snakemake calls
     "Use a model": "encode score mine align align-documents search serve export publish "
     "check-model",
-    "Prepare data": "init corpora inspect verify",
+    "Prepare data": "init corpora clean inspect verify",
     "Run experiments": "quickstart check run eval compare table report import-released",
 }
 STAGES = "Stages, which the workflow runs"

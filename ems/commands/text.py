@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from ems.base.errors import EmsError
 from ems.base.outputs import Writes
+from ems.base.texts import STREAM
 from ems.commands import common
 from ems.commands.flags import Bounds, Mark
 
@@ -51,6 +52,32 @@ def evalkeys(
     kept = settings.clean.format_characters
     count = write_eval_keys(settings.decontaminate.key, files, out, kept)
     common.log.info("%s: %s keys of evaluation sentences", out, f"{count:,}")
+
+
+def clean(
+    languages: Annotated[str, "languages of the two columns, like en,da"],
+    pairs: Annotated[
+        Path, "TSV with a pair per line, or compressed; - for stdin", Mark.STREAM
+    ] = STREAM,
+    out: Annotated[Path, "file to write; - for stdout", Mark.STREAM, Writes()] = STREAM,
+    filters: Annotated[list[str], "filters of pairs by name, or none (default: all)"] = (),
+    settings: Annotated[str, "further keys of `clean`, like 'max_ratio: 4, language: {}'"] = "",
+    report: Annotated[Path | None, "JSON file of counts and examples to write", Writes()] = None,
+) -> None:
+    """Clean the pairs of a TSV, or of a pipe."""
+    from ems.base.files import write_json
+    from ems.text.clean_tsv import clean_tsv, settings_of
+    from ems.use.stream import write
+
+    codes = languages.split(",")
+    blocks, counts = clean_tsv(pairs, codes, settings_of(filters, settings))
+    try:
+        write(out, blocks)
+    finally:
+        if report:
+            names = ("read", "kept", "removed", "changed", "examples")
+            own = {name: getattr(counts, name) for name in names}
+            write_json(report, {"languages": codes, **own})
 
 
 def prepare(

@@ -193,7 +193,9 @@ class Experiment:
             return part.model_copy(update={"corpora": []})
 
         update = {"language": own(self.clean.language), "similarity": None, "commands": []}
-        if not corpus.documents:
+        if corpus.documents:
+            update["filters"] = "none"
+        else:
             update["similarity"] = own(self.clean.similarity)
             update["commands"] = [each for each in map(own, self.clean.commands) if each]
         return self.clean.model_copy(update=update)

@@ -129,6 +129,17 @@ def read_own(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
 # --- lines
 
 
+def read_columns(path: Path) -> Iterator[tuple[OwnRow, str]]:
+    """Yield the pair in the first two columns of each line, and the further columns with a tab."""
+    for text in _texts_of(path):
+        if isinstance(text, Bad):
+            yield text, ""
+            continue
+        first, tab, rest = text.partition("\t")
+        second, more, rest = rest.partition("\t")
+        yield (_pair(first, second) if tab else _bad("malformed", text)), more + rest
+
+
 def _texts_of(path: Path) -> Iterator[str | Bad]:
     """Yield the text of each line without its end, LF or CR LF; `Bad` if too long or not UTF-8."""
     with opened(path) as stream:

@@ -31,6 +31,7 @@ class ReportEntry(Counted):
     role: Literal["train", "validation"]
     pair: NonBlank
     by_benchmark: dict[str, dict[str, Count]]  # benchmark -> side ("en") or "pairs" -> count
+    changed: dict[str, Count] = field(default_factory=dict)  # repair -> sides
 
     @property
     def corpus(self) -> str:

@@ -1,5 +1,6 @@
 """Figures of scores: by language, by direction, against training data and minutes, lines."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import ceil, floor
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter
 
 from ems.base.errors import EmsError, mistake
@@ -20,9 +22,11 @@ from ems.tables.engine import span
 from ems.tables.logs import Times, last_time
 from ems.tables.printed import in_given_order, in_table_one_order
 from ems.tables.scores import Families, Scores, read_scores
+from ems.tables.table import headings_of
 
 # inches
 STRIP_ROW = 0.2  # of a language
+CORPUS_ROW = 0.32
 NUMBERED, COLOURED = 0.42, 0.16  # a language in a map, with numbers and without
 MAP_MARGIN = 1.8  # for codes, titles and the scale
 
@@ -30,6 +34,8 @@ MOST_NUMBERED = 15  # languages in a map with numbers; more are grouped by famil
 STEP = 2  # the ends of a map's scale are multiples, in percent
 SAME = 2.0  # numbers of pairs that differ by less than this factor are alike
 MOST_LABELS = 12  # languages with a label, where each is a point
+HATCHES = (None, "....")  # of reasons beyond the first colours
+MOST_KEYS = len(HATCHES) * canvas.COLOURS - 1  # of a panel; the last one is for others
 BETTER = "P@1 (%), higher is better"
 
 Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs, P@1 in percent
@@ -237,3 +243,56 @@ def plot_lines(
         axes.set_ylabel("percent")
         figure.suptitle(title)
         canvas.add_legend(figure, keys)
+
+
+def plot_cleaning(report: Path, out: Path) -> None:
+    """Draw a row per corpus: pairs kept, pairs removed by reason, and sides changed by repair (if
+    there are any), in percent of the pairs, or sides, read.
+    """
+    groups = read_report(report).by_corpus()
+    names = [f"{corpus}, {role}" if role != TRAIN else corpus for corpus, role, _ in groups]
+    entries = [each for _, _, each in groups]
+    read = np.array([max(sum(entry.read for entry in each), 1) for each in entries])
+    kept = 100 * np.array([sum(entry.kept for entry in each) for each in entries]) / read
+    removed = _shares([[entry.removed for entry in each] for each in entries], read)
+    changed = _shares([[entry.changed for entry in each] for each in entries], 2 * read)
+    panels = {"kept (%)": {"": kept}, "removed, by reason (%)": removed}
+    panels |= {"sides changed (%)": changed} if changed else {}
+    with canvas.drawing(out, 3.2 * len(panels) + 1, CORPUS_ROW * len(names) + 2) as figure:
+        panes = figure.subplots(1, len(panels), sharey=True)
+        keys = []
+        for axes, (title, shares) in zip(panes, panels.items(), strict=True):
+            left = np.zeros(len(names))
+            for number, (label, share) in enumerate(shares.items()):
+                look = {"facecolor": f"C{number % canvas.COLOURS}" if label else "#BBBBBB"}
+                look |= {"hatch": HATCHES[number // canvas.COLOURS], "edgecolor": "white"}
+                axes.barh(range(len(names)), share, left=left, linewidth=0, **look)
+                left += share
+                text = f"changed: {label.lower()}" if shares is changed else label
+                keys += [Patch(label=text, linewidth=0, **look)] if label else []
+            axes.set_xlabel(title)
+            axes.set_xlim(0, None if left.any() else 1)
+        panes[0].set_yticks(range(len(names)), names)
+        panes[0].set_ylim(len(names) - 0.4, -0.6)
+        panes[0].set_xlim(0, 100)
+        for place, (share, total) in enumerate(zip(kept, read, strict=True)):
+            panes[0].text(2, place, f"{share:.1f} % of {total:,}", va="center", fontsize=7)
+        figure.suptitle("What became of the pairs of each corpus")
+        if keys:
+            canvas.add_legend(figure, keys)
+
+
+def _shares(
+    counts: Sequence[Sequence[Mapping[str, int]]], totals: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return label -> percentage of each row's total; the largest first, the last are "Others"."""
+    sums = [sum(map(Counter, row), Counter[str]()) for row in counts]
+    shares = {
+        name: np.array([100 * each[name] for each in sums]) / totals
+        for name in dict.fromkeys(name for each in sums for name in each)
+    }
+    order = sorted(filter(lambda name: shares[name].any(), shares), key=lambda n: -shares[n].max())
+    labels = headings_of("reason")
+    chosen = {labels.get(n, n.replace("_", " ")).capitalize(): shares[n] for n in order[:MOST_KEYS]}
+    rest = [shares[name] for name in order[MOST_KEYS:]]
+    return chosen | ({"Others": np.sum(rest, axis=0)} if rest else {})

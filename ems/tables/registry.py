@@ -56,7 +56,7 @@ class Output:
             return files[:1] if self.shown.first else files
         trained = experiment.learning(experiment.shown)
         match self.name:
-            case "corpora" | "decontamination" | "filters":
+            case "corpora" | "decontamination" | "filters" | "cleaning":
                 return _report(experiment)
             case "vocabulary":
                 systems = [experiment.systems[name] for name in experiment.shown]
@@ -145,6 +145,8 @@ class Output:
         first = [name for name in experiment.shown if name in files]
         logs = {name: files[name] for name in dict.fromkeys([*first, *files])}
         match self.name:
+            case "cleaning":
+                figures.plot_cleaning(sources[0], out)
             case "pairs":
                 figures.plot_pairs(sources[:-1], sources[-1], out, experiment.families)
             case "ablation":

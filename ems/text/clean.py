@@ -30,10 +30,20 @@ from ems.corpora.own import BAD, Bad
 from ems.corpora.probe import check_probe, tell
 from ems.corpora.split import lines_of_part, part_of_text, span_of_part
 from ems.text.commands import command_filters
-from ems.text.duplicates import REASON, without_duplicates
+from ems.text.duplicates import NEAR, REASON, without_duplicates
 from ems.text.evalkeys import EvalKeys
-from ems.text.filters import OFF, Batches, CleanReport, Filter, filtered, in_batches, row_filters
+from ems.text.filters import (
+    OFF,
+    Batches,
+    CleanReport,
+    Filter,
+    RowBatch,
+    filtered,
+    in_batches,
+    row_filters,
+)
 from ems.text.keys import Keys, folded_keys
+from ems.text.lengths import LengthFilter
 from ems.text.normalise import tidy_lines
 from ems.text.tsv import Counted, Pair
 
@@ -211,23 +221,46 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
 def clean_pairs(job: CleanJob, scratch: Path) -> Cleaned:
     """Stream the pairs of a corpus through every filter; `scratch` takes temporary files."""
     report, source = CleanReport(), job.source
-    own, duplicates = job.corpus.paths, job.settings.duplicates not in OFF
+    own = job.corpus.paths
     lines = [count_rows(file) for file in job.files]
     rows, filters = _read(job, lines, report), job_filters(job)
     commands = command_filters(job.settings, source.pair, scratch)
-    report.expect(["cap", *(BAD if own else ()), *([REASON] if duplicates else ())])
-    report.expect(reason for filter in filters for reason in filter.reasons)
-    report.expect(command.reason for command in commands)
+    report.expect(["cap", *(BAD if own else ())])
     progress = Progress(f"decontaminate {source.title}", report.left, "pairs", small=source.small)
     rows = _without_bad(rows, report, progress) if own else rows
-    batches = filtered(progress.over(in_batches(rows), len), filters, report)
-    if duplicates:
-        folder = scratch / f".{source.pair}.distinct.ems.part"
-        earlier = source.earlier if job.settings.duplicates == ACROSS else None
-        batches = without_duplicates(batches, report, folder, earlier)
+    folder = scratch / f".{source.pair}.distinct.ems.part"
+    batches = progress.over(in_batches(rows), len)
+    batches = through_filters(batches, filters, job.settings, report, folder, source.earlier)
+    report.expect(command.reason for command in commands)
     for command in commands:
         batches = command.apply(batches, report)
     return Cleaned(_blocks(batches, report), lines, report)
+
+
+def through_filters(
+    batches: Batches,
+    filters: Sequence[Filter],
+    settings: CleanSettings,
+    report: CleanReport,
+    scratch: Path,
+    earlier: Sequence[Path] = (),
+) -> Iterator[RowBatch]:
+    """Apply `filters`, then the filters that compare rows with others; `without_duplicates` has
+    `scratch` and `earlier`.
+    """
+    report.expect(reason for filter in filters for reason in filter.reasons)
+    batches, lengths = filtered(batches, filters, report), LengthFilter(settings.pair_filters)
+    if lengths.reasons:
+        report.expect(lengths.reasons)
+        batches = lengths.apply(batches, report)
+    if settings.duplicates not in OFF:
+        report.expect([REASON])
+        before = earlier if settings.duplicates == ACROSS else None
+        batches = without_duplicates(batches, report, scratch, before)
+    if NEAR in settings.pair_filters:
+        report.expect([NEAR])
+        batches = without_duplicates(batches, report, Path(f"{scratch}.near"), reason=NEAR)
+    return iter(batches)
 
 
 def _blocks(batches: Batches, report: CleanReport) -> Iterator[str]:

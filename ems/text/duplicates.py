@@ -5,7 +5,8 @@ there are too many or if the pairs of earlier corpora count. Two different texts
 hash with a probability of n^2 / 2^65: 1 in 2,000 for 143 million texts, 1 in 37 for a billion.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,44 +14,73 @@ import numpy as np
 from ems.base.files import remove
 from ems.base.progress import Progress
 from ems.text.filters import Batches, CleanReport, RowBatch
-from ems.text.keys import HASH, hashes_of
+from ems.text.keys import HASH, folded_keys, hashes_of
 from ems.text.tsv import Pair, read_columns
 
 IN_MEMORY = 100_000_000  # pairs whose hashes fit in memory (1.2 GB); on disk beyond
 SORTED = 1 << 23  # hashes sorted at once: 0.6 GB of memory
 READ = 1 << 20  # hashes read at once
-REASON = "duplicates"
+REASON, NEAR = "duplicates", "near_duplicates"
+NUMBERS = re.compile(r"\d+")
 
 
 def without_duplicates(
-    batches: Batches, report: CleanReport, scratch: Path, earlier: Sequence[Path] | None = None
+    batches: Batches,
+    report: CleanReport,
+    scratch: Path,
+    earlier: Sequence[Path] | None = None,
+    reason: str = REASON,
 ) -> Iterator[RowBatch]:
     """Keep the first of equal pairs, and remove pairs that are in one of the pair files `earlier`.
-    With `earlier`, or if the hashes do not fit in memory, the folder `scratch` holds them.
+    With `earlier`, or if the hashes do not fit in memory, the folder `scratch` holds them. With the
+    reason NEAR, pairs are equal if their letters are.
     """
+    texts_of = _letters if reason == NEAR else _texts
     if earlier is not None or report.left > IN_MEMORY:
-        return distinct(batches, earlier or (), scratch, report)
+        return distinct(batches, earlier or (), scratch, report, reason=reason, texts_of=texts_of)
     seen = Seen(report.left)
-    return (report.keep(batch, REASON, seen.add(_texts(batch))) for batch in batches)
+    return (report.keep(batch, reason, seen.add(texts_of(batch))) for batch in batches)
 
 
 def _texts(batch: Iterable[Pair]) -> list[str]:
     return ["\t".join(row[:-1]) for row in batch]
 
 
+def _letters(batch: Iterable[Pair]) -> list[str]:
+    """Return the letters of each pair in small ones; all of its text if it has none on a side."""
+    *sides, _ = zip(*batch, strict=True)
+    keys = [[NUMBERS.sub("", key) for key in folded_keys(list(side))] for side in sides]
+    pairs = zip(*keys, _texts(batch), strict=True)
+    return ["\t".join(letters) if all(letters) else text for *letters, text in pairs]
+
+
 class Seen:
-    """A set of at most `capacity` texts: a hash table with open addressing, at most 2/3 full."""
+    """A set of at most `capacity` texts: a hash table with open addressing, at most 2/3 full. With
+    capacity 0 it grows.
+    """
 
     def __init__(self, capacity: int) -> None:
-        self.capacity, self.count = capacity, 0
+        self.capacity, self.count, self.grows = capacity, 0, not capacity
         self.table = np.zeros(max(3 * capacity // 2, 16), np.uint64)  # 0: empty
 
     def add(self, texts: list[str]) -> list[bool]:
         """Add texts to the set; return for each whether it is new, in this call and all before."""
         hashes, first = np.unique(hashes_of(texts), return_index=True)
+        needed = self.count + len(hashes)
+        if self.grows and 3 * needed > 2 * len(self.table):
+            held, self.count = self.table[self.table > 0], 0
+            self.table = np.zeros(3 * needed, np.uint64)
+            self._add(held)
+        if needed > len(self.table):
+            raise ValueError(f"{needed:,} texts in a set for {self.capacity:,}")
+        absent = self._add(hashes)
+        new = np.zeros(len(texts), bool)
+        new[first[absent]] = True
+        return new.tolist()
+
+    def _add(self, hashes: np.ndarray) -> np.ndarray:
+        """Add distinct hashes; return which of them are new, bool[n]."""
         size = np.uint64(len(self.table))
-        if self.count + len(hashes) > len(self.table):
-            raise ValueError(f"{self.count + len(hashes):,} texts in a set for {self.capacity:,}")
         absent = np.zeros(len(hashes), bool)
         places, open_ = hashes % size, np.arange(len(hashes))
         while len(open_):
@@ -61,16 +91,20 @@ class Seen:
             open_ = open_[(there != hashes[open_]) & ~absent[open_]]
             places[open_] = (places[open_] + np.uint64(1)) % size
         self.count += int(absent.sum())
-        new = np.zeros(len(texts), bool)
-        new[first[absent]] = True
-        return new.tolist()
+        return absent
 
 
 # --- on disk
 
 
 def distinct(
-    batches: Batches, earlier: Sequence[Path], folder: Path, report: CleanReport, part: int = SORTED
+    batches: Batches,
+    earlier: Sequence[Path],
+    folder: Path,
+    report: CleanReport,
+    part: int = SORTED,
+    reason: str = REASON,
+    texts_of: Callable[[Iterable[Pair]], list[str]] = _texts,
 ) -> Iterator[RowBatch]:
     """Yield each distinct pair that is in none of the pair files `earlier`; count the others. A
     file holds the hashes of all pairs, earlier files first. About `part` of them, a range of
@@ -86,17 +120,15 @@ def distinct(
             for path in earlier:
                 progress = Progress(f"read {path}", None, "pairs")
                 for columns in progress.over(read_columns(path), lambda columns: len(columns[0])):
-                    writer.write(hashes_of(_texts(zip(*columns, strict=True))).tobytes())
+                    writer.write(hashes_of(texts_of(zip(*columns, strict=True))).tobytes())
                 before += progress.done
             for batch in batches:
-                keys = _texts(batch)
-                writer.write(hashes_of(keys).tobytes())
-                rows = zip(keys, batch, strict=True)
-                text_writer.writelines(f"{key}\t{row[2]}\n" for key, row in rows)
+                writer.write(hashes_of(texts_of(batch)).tobytes())
+                text_writer.writelines("\t".join(map(str, row)) + "\n" for row in batch)
         new, start = first_occurrences(hashes, before, part), 0
         for first, second, lines in read_columns(texts):
             batch = list(zip(first, second, map(int, lines), strict=True))
-            yield report.keep(batch, REASON, new[start : start + len(batch)].tolist())
+            yield report.keep(batch, reason, new[start : start + len(batch)].tolist())
             start += len(batch)
     finally:
         remove(folder)

@@ -19,6 +19,7 @@ from ems.config.text import CleanSettings, LanguageFilter
 from ems.corpora.identifier import NO_LANGUAGE, alike, identifier
 from ems.text.keys import KEYS, Keys
 from ems.text.normalise import tidy, tidy_lines, without_format
+from ems.text.pair_filters import pair_tests
 from ems.text.tsv import Pair
 
 DROP, SWAPPED = "drop", "swapped"
@@ -97,17 +98,22 @@ def in_batches(rows: Iterable[Pair]) -> Iterator[RowBatch]:
 
 
 def row_filters(
-    settings: CleanSettings, languages: Sequence[str], eval_keys: Keys, key_name: str
+    settings: CleanSettings, languages: Sequence[str], eval_keys: Keys | None, key_name: str
 ) -> list[Filter]:
-    """Return the filters of one row at a time, in order; a row has one text per language."""
+    """Return the filters of one row at a time, in order; a row has one text per language. Without
+    `eval_keys`, there is no filter of evaluation sentences.
+    """
+    tests = pair_tests(languages, settings.pair_filters)
     empty = ("both_empty", "one_empty") if len(languages) > 1 else ("empty",)
-    evaluation = partial(_without_evaluation, languages, eval_keys, key_name)
     filters = [
         Filter((), partial(_tidied, settings.format_characters == DROP)),
         Filter(empty, partial(_without_empty, empty)),
-        Filter(("evaluation",), evaluation),
         *_limits(settings),
+        *(_condition(name, test) for name, test in tests.items()),
     ]
+    if eval_keys is not None:
+        evaluation = partial(_without_evaluation, languages, eval_keys, key_name)
+        filters.insert(2, Filter(("evaluation",), evaluation))
     if settings.undecodable == DROP:
         filters.insert(0, _condition("undecodable", lambda *sides: None in sides))
     if settings.language:
@@ -168,8 +174,10 @@ def _without_evaluation(
     languages: Sequence[str], eval_keys: Keys, key_name: str, batch: RowBatch, report: CleanReport
 ) -> RowBatch:
     """Remove rows with an evaluation sentence on either side; count them per evaluation set."""
-    sides, keys_of = range(len(languages)), KEYS[key_name]
-    found = [list(map(eval_keys.get, keys_of([row[side] for row in batch]))) for side in sides]
+    if not eval_keys:
+        return batch
+    texts = ([row[side] for row in batch] for side in range(len(languages)))
+    found = [list(map(eval_keys.get, KEYS[key_name](side))) for side in texts]
     if not any(map(any, found)):
         return batch
     sets = list(zip(*found, strict=True))  # of each row: the sets of each side, or None
