@@ -42,7 +42,7 @@ FIGURES = {  # file in results/demo -> title, description
     "figures/cleaning.svg": (
         "What became of the pairs",
         "The pairs of each corpus that cleaning kept, those it removed by reason, and the sides "
-        "that repairs changed. The experiment of cleaning.md has more of each than the demo.",
+        "that repairs changed.",
     ),
     "figures/learning.svg": (
         "Learning curves",

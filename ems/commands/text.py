@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ems.base.errors import EmsError
+from ems.base.mistakes import mistake
 from ems.base.outputs import Writes
 from ems.base.texts import STREAM
 from ems.commands import common
@@ -56,28 +57,32 @@ def evalkeys(
 
 def clean(
     languages: Annotated[str, "languages of the two columns, like en,da"],
-    pairs: Annotated[
-        Path, "TSV with a pair per line, or compressed; - for stdin", Mark.STREAM
-    ] = STREAM,
+    pairs: Annotated[Path, "TSV with a pair per line; - for stdin", Mark.STREAM] = STREAM,
     out: Annotated[Path, "file to write; - for stdout", Mark.STREAM, Writes()] = STREAM,
-    filters: Annotated[list[str], "filters of pairs by name, or none (default: all)"] = (),
-    settings: Annotated[str, "further keys of `clean`, like 'max_ratio: 4, language: {}'"] = "",
+    filters: Annotated[list[str], "names of filters, or none (default: all)"] = (),
+    language: Annotated[bool, "also remove other languages, and exchange swapped sides"] = False,
     report: Annotated[Path | None, "JSON file of counts and examples to write", Writes()] = None,
 ) -> None:
     """Clean the pairs of a TSV, or of a pipe."""
     from ems.base.files import write_json
-    from ems.text.clean_tsv import clean_tsv, settings_of
+    from ems.base.schema import checked
+    from ems.config.text import CleanSettings
+    from ems.text.clean import CleanReport, counts_of
+    from ems.text.clean_tsv import clean_tsv
     from ems.use.stream import write
 
-    codes = languages.split(",")
-    blocks, counts = clean_tsv(pairs, codes, settings_of(filters, settings))
+    codes, word = languages.split(","), [*filters] or ["default"]
+    if len({*codes}) != 2:
+        raise mistake("no pair of languages", found=languages)
+    chosen = {"filters": word[0] if word in (["none"], ["default"]) else word}
+    chosen |= {"language": {"swapped": "swap"}} if language else {}
+    settings, counts = checked(CleanSettings, chosen, "--filters"), CleanReport()
     try:
-        write(out, blocks)
+        write(out, clean_tsv(pairs, codes, settings, counts))
     finally:
         if report:
             names = ("read", "kept", "removed", "changed", "examples")
-            own = {name: getattr(counts, name) for name in names}
-            write_json(report, {"languages": codes, **own})
+            write_json(report, {"languages": codes, **counts_of(counts, *names)})
 
 
 def prepare(

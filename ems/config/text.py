@@ -61,14 +61,7 @@ class CommandFilter(OfCorpora):
 
 # in the order of cost and of the report; `default` stands for all
 PairFilter = Literal[
-    "letters",
-    "addresses",
-    "numbers",
-    "copies",
-    "script",
-    "length",
-    "truncated",
-    "near_duplicates",
+    "letters", "addresses", "numbers", "copies", "script", "length", "truncated", "near_duplicates"
 ]
 
 
@@ -116,9 +109,8 @@ class CleanSettings(Settings):
 
     @property
     def pair_filters(self) -> tuple[str, ...]:
-        """The names of `filters`."""
-        names = {"none": (), "default": get_args(PairFilter)}
-        return names[self.filters] if isinstance(self.filters, str) else tuple(self.filters)
+        words = {"none": (), "default": get_args(PairFilter)}
+        return words[self.filters] if isinstance(self.filters, str) else tuple(self.filters)
 
 
 class DecontaminateSettings(Settings):

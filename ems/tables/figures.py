@@ -34,8 +34,7 @@ MOST_NUMBERED = 15  # languages in a map with numbers; more are grouped by famil
 STEP = 2  # the ends of a map's scale are multiples, in percent
 SAME = 2.0  # numbers of pairs that differ by less than this factor are alike
 MOST_LABELS = 12  # languages with a label, where each is a point
-HATCHES = (None, "....")  # of reasons beyond the first colours
-MOST_KEYS = len(HATCHES) * canvas.COLOURS - 1  # of a panel; the last one is for others
+MOST_KEYS = 2 * canvas.COLOURS - 1  # reasons in a panel, beyond them "others"
 BETTER = "P@1 (%), higher is better"
 
 Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs, P@1 in percent
@@ -246,35 +245,31 @@ def plot_lines(
 
 
 def plot_cleaning(report: Path, out: Path) -> None:
-    """Draw a row per corpus: pairs kept, pairs removed by reason, and sides changed by repair (if
-    there are any), in percent of the pairs, or sides, read.
+    """Draw a row per corpus: pairs kept, pairs removed by reason, sides changed by repair (if any),
+    in percent of the pairs, or sides, read.
     """
-    groups = read_report(report).by_corpus()
-    names = [f"{corpus}, {role}" if role != TRAIN else corpus for corpus, role, _ in groups]
-    entries = [each for _, _, each in groups]
-    read = np.array([max(sum(entry.read for entry in each), 1) for each in entries])
-    kept = 100 * np.array([sum(entry.kept for entry in each) for each in entries]) / read
-    removed = _shares([[entry.removed for entry in each] for each in entries], read)
-    changed = _shares([[entry.changed for entry in each] for each in entries], 2 * read)
+    corpora, roles, rows = zip(*read_report(report).by_corpus(), strict=True)
+    names = [f"{c}, {role}" if role != TRAIN else c for c, role in zip(corpora, roles, strict=True)]
+    read = np.array([max(sum(entry.read for entry in row), 1) for row in rows])
+    kept = 100 * np.array([sum(entry.kept for entry in row) for row in rows]) / read
+    removed = _shares([[entry.removed for entry in row] for row in rows], read)
+    changed = _shares([[entry.changed for entry in row] for row in rows], 2 * read, "changed: ")
     panels = {"kept (%)": {"": kept}, "removed, by reason (%)": removed}
     panels |= {"sides changed (%)": changed} if changed else {}
     with canvas.drawing(out, 3.2 * len(panels) + 1, CORPUS_ROW * len(names) + 2) as figure:
-        panes = figure.subplots(1, len(panels), sharey=True)
-        keys = []
+        panes, keys = figure.subplots(1, len(panels), sharey=True), []
         for axes, (title, shares) in zip(panes, panels.items(), strict=True):
             left = np.zeros(len(names))
             for number, (label, share) in enumerate(shares.items()):
-                look = {"facecolor": f"C{number % canvas.COLOURS}" if label else "#BBBBBB"}
-                look |= {"hatch": HATCHES[number // canvas.COLOURS], "edgecolor": "white"}
-                axes.barh(range(len(names)), share, left=left, linewidth=0, **look)
+                colour = f"C{number % canvas.COLOURS}" if label else "#BBBBBB"
+                look = {"facecolor": colour, "hatch": "...." * (number // canvas.COLOURS)}
+                look |= {"edgecolor": "white", "linewidth": 0, "label": label}
+                axes.barh(range(len(names)), share, left=left, **look)
                 left += share
-                text = f"changed: {label.lower()}" if shares is changed else label
-                keys += [Patch(label=text, linewidth=0, **look)] if label else []
-            axes.set_xlabel(title)
-            axes.set_xlim(0, None if left.any() else 1)
+                keys += [Patch(**look)] if label else []
+            axes.set(xlabel=title, xlim=(0, 100 if shares is panels["kept (%)"] else None))
         panes[0].set_yticks(range(len(names)), names)
         panes[0].set_ylim(len(names) - 0.4, -0.6)
-        panes[0].set_xlim(0, 100)
         for place, (share, total) in enumerate(zip(kept, read, strict=True)):
             panes[0].text(2, place, f"{share:.1f} % of {total:,}", va="center", fontsize=7)
         figure.suptitle("What became of the pairs of each corpus")
@@ -283,16 +278,16 @@ def plot_cleaning(report: Path, out: Path) -> None:
 
 
 def _shares(
-    counts: Sequence[Sequence[Mapping[str, int]]], totals: np.ndarray
+    counts: list[list[dict[str, int]]], totals: np.ndarray, prefix: str = ""
 ) -> dict[str, np.ndarray]:
-    """Return label -> percentage of each row's total; the largest first, the last are "Others"."""
-    sums = [sum(map(Counter, row), Counter[str]()) for row in counts]
+    """Return label -> percentage of each row's total; the largest first, the last are "others"."""
+    sums, labels = [sum(map(Counter, row), Counter[str]()) for row in counts], headings_of("reason")
     shares = {
-        name: np.array([100 * each[name] for each in sums]) / totals
-        for name in dict.fromkeys(name for each in sums for name in each)
+        prefix + labels.get(name, name.replace("_", " ")): share
+        for name in {name for each in sums for name in each}
+        if (share := np.array([100 * each[name] for each in sums]) / totals).any()
     }
-    order = sorted(filter(lambda name: shares[name].any(), shares), key=lambda n: -shares[n].max())
-    labels = headings_of("reason")
-    chosen = {labels.get(n, n.replace("_", " ")).capitalize(): shares[n] for n in order[:MOST_KEYS]}
+    order = sorted(shares, key=lambda name: (-shares[name].max(), name))
     rest = [shares[name] for name in order[MOST_KEYS:]]
-    return chosen | ({"Others": np.sum(rest, axis=0)} if rest else {})
+    others = {f"{prefix}others": np.sum(rest, axis=0)} if rest else {}
+    return {name: shares[name] for name in order[:MOST_KEYS]} | others

@@ -138,7 +138,7 @@ def clean_corpus(
             shown = "; ".join(f"line {line:,}: {text!r}" for line, text in examples)
             log.info("removed as %s: %s", reason, shown)
     entry = {
-        **_counts(report, "read", "removed", "by_benchmark", "kept", "changed"),
+        **counts_of(report, "read", "removed", "by_benchmark", "kept", "changed"),
         "corpus": source.label,
         "version": source.version,
         "role": role,
@@ -149,7 +149,7 @@ def clean_corpus(
         **({"sha256": sha256} if own else {}),
     }
     if cleaned.documents:
-        entry["documents"] = _counts(cleaned.documents, "read", "removed", "kept")
+        entry["documents"] = counts_of(cleaned.documents, "read", "removed", "kept")
     write_json(out.with_suffix(".json"), entry)
     return entry
 
@@ -168,7 +168,7 @@ def _written(blocks: Iterable[str], writer: TextIO) -> Iterator[str]:
         yield block
 
 
-def _counts(report: CleanReport, *names: str) -> Json:
+def counts_of(report: CleanReport, *names: str) -> Json:
     return {name: getattr(report, name) for name in names}
 
 
@@ -228,9 +228,9 @@ def clean_pairs(job: CleanJob, scratch: Path) -> Cleaned:
     report.expect(["cap", *(BAD if own else ())])
     progress = Progress(f"decontaminate {source.title}", report.left, "pairs", small=source.small)
     rows = _without_bad(rows, report, progress) if own else rows
-    folder = scratch / f".{source.pair}.distinct.ems.part"
+    stem = scratch / f".{source.pair}"
     batches = progress.over(in_batches(rows), len)
-    batches = through_filters(batches, filters, job.settings, report, folder, source.earlier)
+    batches = through_filters(batches, filters, job.settings, report, stem, source.earlier)
     report.expect(command.reason for command in commands)
     for command in commands:
         batches = command.apply(batches, report)
@@ -242,25 +242,24 @@ def through_filters(
     filters: Sequence[Filter],
     settings: CleanSettings,
     report: CleanReport,
-    scratch: Path,
+    stem: Path = Path(),
     earlier: Sequence[Path] = (),
 ) -> Iterator[RowBatch]:
-    """Apply `filters`, then the filters that compare rows with others; `without_duplicates` has
-    `scratch` and `earlier`.
+    """Apply the filters of single rows, then the filters that compare rows, whose temporary folders
+    begin with `stem`; `earlier` are the clean pairs of other corpora, for `duplicates: across`.
     """
-    report.expect(reason for filter in filters for reason in filter.reasons)
-    batches, lengths = filtered(batches, filters, report), LengthFilter(settings.pair_filters)
-    if lengths.reasons:
-        report.expect(lengths.reasons)
-        batches = lengths.apply(batches, report)
-    if settings.duplicates not in OFF:
-        report.expect([REASON])
-        before = earlier if settings.duplicates == ACROSS else None
-        batches = without_duplicates(batches, report, scratch, before)
-    if NEAR in settings.pair_filters:
-        report.expect([NEAR])
-        batches = without_duplicates(batches, report, Path(f"{scratch}.near"), reason=NEAR)
-    return iter(batches)
+    lengths = LengthFilter(settings.pair_filters)
+    repeated = [REASON] if settings.duplicates not in OFF else []
+    repeated += [NEAR] if NEAR in settings.pair_filters else []
+    own = chain.from_iterable(filter.reasons for filter in filters)
+    report.expect([*own, *lengths.reasons, *repeated])
+    batches = filtered(batches, filters, report)
+    batches = lengths.apply(batches, report) if lengths.reasons else batches
+    for reason in repeated:
+        before = earlier if reason == REASON and settings.duplicates == ACROSS else None
+        folder = Path(f"{stem}.{reason}.ems.part")
+        batches = without_duplicates(batches, report, folder, before, reason)
+    return batches
 
 
 def _blocks(batches: Batches, report: CleanReport) -> Iterator[str]:

@@ -6,7 +6,7 @@ hash with a probability of n^2 / 2^65: 1 in 2,000 for 143 million texts, 1 in 37
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from ems.text.tsv import Pair, read_columns
 IN_MEMORY = 100_000_000  # pairs whose hashes fit in memory (1.2 GB); on disk beyond
 SORTED = 1 << 23  # hashes sorted at once: 0.6 GB of memory
 READ = 1 << 20  # hashes read at once
-REASON, NEAR = "duplicates", "near_duplicates"
+REASON, NEAR = "duplicates", "near_duplicates"  # texts are equal, or their letters
 NUMBERS = re.compile(r"\d+")
 
 
@@ -32,32 +32,25 @@ def without_duplicates(
     reason: str = REASON,
 ) -> Iterator[RowBatch]:
     """Keep the first of equal pairs, and remove pairs that are in one of the pair files `earlier`.
-    With `earlier`, or if the hashes do not fit in memory, the folder `scratch` holds them. With the
-    reason NEAR, pairs are equal if their letters are.
+    With `earlier`, or if the hashes do not fit in memory, the folder `scratch` holds them.
     """
-    texts_of = _letters if reason == NEAR else _texts
     if earlier is not None or report.left > IN_MEMORY:
-        return distinct(batches, earlier or (), scratch, report, reason=reason, texts_of=texts_of)
+        return distinct(batches, earlier or (), scratch, report, reason=reason)
     seen = Seen(report.left)
-    return (report.keep(batch, reason, seen.add(texts_of(batch))) for batch in batches)
+    return (report.keep(batch, reason, seen.add(_texts(batch, reason))) for batch in batches)
 
 
-def _texts(batch: Iterable[Pair]) -> list[str]:
-    return ["\t".join(row[:-1]) for row in batch]
-
-
-def _letters(batch: Iterable[Pair]) -> list[str]:
-    """Return the letters of each pair in small ones; all of its text if it has none on a side."""
-    *sides, _ = zip(*batch, strict=True)
+def _texts(batch: Iterable[Pair], reason: str) -> list[str]:
+    """Return the text of each pair, or its letters, which are compared."""
+    if reason != NEAR:
+        return ["\t".join(row[:-1]) for row in batch]
+    sides = zip(*(row[:-1] for row in batch), strict=True)
     keys = [[NUMBERS.sub("", key) for key in folded_keys(list(side))] for side in sides]
-    pairs = zip(*keys, _texts(batch), strict=True)
-    return ["\t".join(letters) if all(letters) else text for *letters, text in pairs]
+    return list(map("\t".join, zip(*keys, strict=True)))
 
 
 class Seen:
-    """A set of at most `capacity` texts: a hash table with open addressing, at most 2/3 full. With
-    capacity 0 it grows.
-    """
+    """A set of at most `capacity` texts (0: it grows), a hash table with open addressing."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity, self.count, self.grows = capacity, 0, not capacity
@@ -68,8 +61,8 @@ class Seen:
         hashes, first = np.unique(hashes_of(texts), return_index=True)
         needed = self.count + len(hashes)
         if self.grows and 3 * needed > 2 * len(self.table):
-            held, self.count = self.table[self.table > 0], 0
-            self.table = np.zeros(3 * needed, np.uint64)
+            held, self.table = self.table[self.table > 0], np.zeros(3 * needed, np.uint64)
+            self.count = 0
             self._add(held)
         if needed > len(self.table):
             raise ValueError(f"{needed:,} texts in a set for {self.capacity:,}")
@@ -104,7 +97,6 @@ def distinct(
     report: CleanReport,
     part: int = SORTED,
     reason: str = REASON,
-    texts_of: Callable[[Iterable[Pair]], list[str]] = _texts,
 ) -> Iterator[RowBatch]:
     """Yield each distinct pair that is in none of the pair files `earlier`; count the others. A
     file holds the hashes of all pairs, earlier files first. About `part` of them, a range of
@@ -120,10 +112,10 @@ def distinct(
             for path in earlier:
                 progress = Progress(f"read {path}", None, "pairs")
                 for columns in progress.over(read_columns(path), lambda columns: len(columns[0])):
-                    writer.write(hashes_of(texts_of(zip(*columns, strict=True))).tobytes())
+                    writer.write(hashes_of(_texts(zip(*columns, strict=True), reason)).tobytes())
                 before += progress.done
             for batch in batches:
-                writer.write(hashes_of(texts_of(batch)).tobytes())
+                writer.write(hashes_of(_texts(batch, reason)).tobytes())
                 text_writer.writelines("\t".join(map(str, row)) + "\n" for row in batch)
         new, start = first_occurrences(hashes, before, part), 0
         for first, second, lines in read_columns(texts):

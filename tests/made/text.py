@@ -7,7 +7,6 @@ import unicodedata
 from collections import deque
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import regex
@@ -18,10 +17,8 @@ from ems.base.errors import EmsError
 from ems.base.files import atomic_path, state_of
 from ems.config.text import CleanSettings
 from ems.text.bulk import LINES, Segmenting
-from ems.text.clean import CleanSource, clean_corpus, eval_keys
-from ems.text.duplicates import without_duplicates
-from ems.text.filters import OFF, CleanReport, in_batches, row_filters
-from ems.text.filters import filtered as all_filtered
+from ems.text.clean import CleanSource, clean_corpus, eval_keys, through_filters
+from ems.text.filters import CleanReport, in_batches, row_filters
 from ems.text.segmenters.base import check_available, load, segmenter
 
 
@@ -71,10 +68,8 @@ def passed(rows, report, sides=("de", "en"), known=None, key="folded", settings=
     """Yield the rows that stay. `report` counts the others."""
     settings = settings or CleanSettings()
     filters = row_filters(settings, sides, known or {}, key)
-    report.expect(chain.from_iterable(each.reasons for each in filters))
-    batches = all_filtered(in_batches(rows), filters, report)
-    if settings.duplicates not in OFF:
-        batches = without_duplicates(batches, report, Path("scratch"))
+    folder = Path("scratch")
+    batches = through_filters(in_batches(rows), filters, settings, report, folder)
     for batch in batches:
         report.kept += len(batch)
         yield from batch
