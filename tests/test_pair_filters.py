@@ -111,18 +111,16 @@ def test_each_name_of_the_schema_is_a_filter_and_default_stands_for_all():
     assert tuple(own) == DEFAULT.pair_filters == names
     assert CleanSettings().pair_filters == CleanSettings(filters="none").pair_filters == ()
     assert CleanSettings(filters=["numbers"]).pair_filters == ("numbers",)
-    assert list(filtered(demo()[:9], filters="default")[1].removed)[2:] == [*names]
+    assert list(filtered(demo()[:9], filters="default")[1].removed)[3:] == [*names]
 
 
 # --- lengths are learned
 
 
-def lengths_of(pairs, names=("length", "truncated"), size=7):
+def lengths_of(pairs, names=("length", "truncated")):
     report = CleanReport(read=len(pairs))
     rows = [(*pair, at) for at, pair in enumerate(pairs)]
-    batches = list(in_batches(rows))
-    assert size
-    kept = list(chain.from_iterable(LengthFilter(names).apply(batches, report)))
+    kept = list(chain.from_iterable(LengthFilter(names).apply(in_batches(rows), report)))
     assert len(kept) + report.removed.total() == len(rows)
     return [row[:2] for row in kept], report
 

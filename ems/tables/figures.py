@@ -34,7 +34,7 @@ MOST_NUMBERED = 15  # languages in a map with numbers; more are grouped by famil
 STEP = 2  # the ends of a map's scale are multiples, in percent
 SAME = 2.0  # numbers of pairs that differ by less than this factor are alike
 MOST_LABELS = 12  # languages with a label, where each is a point
-MOST_KEYS = 2 * canvas.COLOURS - 1  # reasons in a panel, beyond them "others"
+HATCHES = ("", "....", "////", "xxxx", "++++")  # of reasons beyond the colours
 BETTER = "P@1 (%), higher is better"
 
 Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs, P@1 in percent
@@ -251,24 +251,26 @@ def plot_cleaning(report: Path, out: Path) -> None:
     corpora, roles, rows = zip(*read_report(report).by_corpus(), strict=True)
     names = [f"{c}, {role}" if role != TRAIN else c for c, role in zip(corpora, roles, strict=True)]
     read = np.array([max(sum(entry.read for entry in row), 1) for row in rows])
-    kept = 100 * np.array([sum(entry.kept for entry in row) for row in rows]) / read
+    kept = np.array([sum(entry.kept for entry in row) for row in rows]) / read * 100
     removed = _shares([[entry.removed for entry in row] for row in rows], read)
-    changed = _shares([[entry.changed for entry in row] for row in rows], 2 * read, "changed: ")
-    panels = {"kept (%)": {"": kept}, "removed, by reason (%)": removed}
-    panels |= {"sides changed (%)": changed} if changed else {}
+    changed = _shares([[entry.changed for entry in row] for row in rows], 2 * read)
+    panels = {"kept (%)": {"": kept}, "removed (%)": removed, "sides changed (%)": changed}
+    panels = {title: shares for title, shares in panels.items() if shares}
     with canvas.drawing(out, 3.2 * len(panels) + 1, CORPUS_ROW * len(names) + 2) as figure:
-        panes, keys = figure.subplots(1, len(panels), sharey=True), []
+        panes, keys = np.atleast_1d(figure.subplots(1, len(panels), sharey=True)), []
         for axes, (title, shares) in zip(panes, panels.items(), strict=True):
             left = np.zeros(len(names))
             for number, (label, share) in enumerate(shares.items()):
-                colour = f"C{number % canvas.COLOURS}" if label else "#BBBBBB"
-                look = {"facecolor": colour, "hatch": "...." * (number // canvas.COLOURS)}
-                look |= {"edgecolor": "white", "linewidth": 0, "label": label}
-                axes.barh(range(len(names)), share, left=left, **look)
+                look = {"facecolor": f"C{number % canvas.COLOURS}" if label else "#BBBBBB"}
+                look |= {
+                    "hatch": HATCHES[number // canvas.COLOURS % len(HATCHES)],
+                    "edgecolor": "white",
+                }
+                axes.barh(names, share, left=left, linewidth=0, **look)
                 left += share
-                keys += [Patch(**look)] if label else []
-            axes.set(xlabel=title, xlim=(0, 100 if shares is panels["kept (%)"] else None))
-        panes[0].set_yticks(range(len(names)), names)
+                text = f"changed: {label}" if shares is changed else label
+                keys += [Patch(label=text, linewidth=0, **look)] if label else []
+            axes.set_xlabel(title)
         panes[0].set_ylim(len(names) - 0.4, -0.6)
         for place, (share, total) in enumerate(zip(kept, read, strict=True)):
             panes[0].text(2, place, f"{share:.1f} % of {total:,}", va="center", fontsize=7)
@@ -277,17 +279,13 @@ def plot_cleaning(report: Path, out: Path) -> None:
             canvas.add_legend(figure, keys)
 
 
-def _shares(
-    counts: list[list[dict[str, int]]], totals: np.ndarray, prefix: str = ""
-) -> dict[str, np.ndarray]:
-    """Return label -> percentage of each row's total; the largest first, the last are "others"."""
+def _shares(counts: list[list[dict[str, int]]], totals: np.ndarray) -> dict[str, np.ndarray]:
+    """Return label -> percentage of each row's total, the largest first."""
     sums, labels = [sum(map(Counter, row), Counter[str]()) for row in counts], headings_of("reason")
     shares = {
-        prefix + labels.get(name, name.replace("_", " ")): share
-        for name in {name for each in sums for name in each}
-        if (share := np.array([100 * each[name] for each in sums]) / totals).any()
+        name: np.array([each[name] for each in sums]) / totals * 100 for name in set().union(*sums)
     }
-    order = sorted(shares, key=lambda name: (-shares[name].max(), name))
-    rest = [shares[name] for name in order[MOST_KEYS:]]
-    others = {f"{prefix}others": np.sum(rest, axis=0)} if rest else {}
-    return {name: shares[name] for name in order[:MOST_KEYS]} | others
+    order = sorted(
+        filter(lambda name: shares[name].any(), shares), key=lambda n: (-shares[n].max(), n)
+    )
+    return {labels.get(name, name.replace("_", " ")): shares[name] for name in order}
