@@ -40,7 +40,7 @@ class LengthFilter:
             if pairs >= LEARNED or characters >= HELD:
                 break
         if pairs >= FEWEST:
-            self._learn(list(chain.from_iterable(held)))
+            self._learn(list(chain.from_iterable(held))[:LEARNED])
         while held:  # frees each
             yield self._judged(held.pop(0), report)
         yield from (self._judged(batch, report) for batch in batches)
@@ -55,7 +55,7 @@ class LengthFilter:
         log.info("lengths: ratio %.2f, its logarithm ± %.2f", np.exp(self.middle), self.deviation)
 
     def _judged(self, batch: RowBatch, report: CleanReport) -> RowBatch:
-        for reason in self.reasons if batch else ():
+        for reason in self.reasons:
             scores = ((_log_ratios(batch) - self.middle) / self.deviation).tolist()
             if reason == LENGTH:
                 stays = [abs(score) <= ODD for score in scores]
@@ -76,5 +76,5 @@ def _is_cut(side: str, other: str) -> bool:
 
 def _log_ratios(rows: RowBatch) -> np.ndarray:
     """Return the logarithm of the length of the second side by that of the first one, float[n]."""
-    lengths = np.array([[len(row[0]), len(row[1])] for row in rows], float) + SHORTEST
-    return np.log(lengths[:, 1] / lengths[:, 0])
+    first, second = (np.array([len(row[side]) + SHORTEST for row in rows]) for side in (0, 1))
+    return np.log(second / first)
