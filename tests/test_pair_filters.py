@@ -184,7 +184,7 @@ def test_a_set_without_a_capacity_grows():
 
 # --- made noise
 
-WANTED = {"number": 0.85}  # another number may be explained by a unit; docs/log.md
+WANTED = {"number": 0.85, "truncated": 0.9}  # a unit may explain a number, a short text a cut
 
 
 @pytest.mark.parametrize("code", ["de", "zh", "ru"])
@@ -199,7 +199,7 @@ def test_made_noise_of_each_kind_goes_and_right_pairs_stay(code):
     for kind in REASONS:
         gone = kinds[kind] - reasons[kind, ""]
         assert gone >= WANTED.get(kind, 0.95) * kinds[kind] > 20, kind
-    for reason in {*REASONS.values()}:
+    for reason in {*REASONS.values()} - {"language", "swapped"}:  # of test_noise.py
         total = sum(count for (_, each), count in reasons.items() if each == reason)
         assert reasons["", reason] <= 0.005 * total + 1, reason
     assert kinds[""] - reasons["", ""] <= 0.002 * kinds[""]
@@ -276,14 +276,15 @@ def test_the_command_is_the_stage(tmp_path):
 def test_lines_that_are_no_pair_are_counted_and_further_columns_stay(tmp_path):
     good = ["Hallo Welt\tHello world\tthird \tfourth", "Guten Tag.\tGood day."]
     content = f"{good[0]}\r\none column\n{good[1]}\n\n".encode()
-    content += b"a\xff\tb\na\0\tb\nx\t" + b"y" * 1_000_001 + b"\n  Zwei  Worte\tTwo\xc2\xa0words"
+    content += b"a\xff\tb\na\0\tb\nx\t" + b"y" * 1_000_001 + b"\n  Zwei  Worte\tTwo\xc2\xa0words\n"
+    content += b"a\tb\n" * 8 + b"a\tb"
     report = tmp_path / "report.json"
     out, _ = clean(content, "--report", str(report), "--filters", "none")
-    assert out.decode() == f"{good[0]}\n{good[1]}\nZwei Worte\tTwo words\n"
+    assert out.decode() == f"{good[0]}\n{good[1]}\nZwei Worte\tTwo words\n" + "a\tb\n" * 9
     counts = json.loads(report.read_text())
     wrong = {"malformed": 2, "undecodable": 1, "nul": 1, "too_long": 1}
     assert +Counter(counts["removed"]) == Counter(wrong)
-    assert (counts["read"], counts["kept"]) == (8, 3)
+    assert (counts["read"], counts["kept"]) == (17, 12)
     log = clean(b"a\nb\nc\td\n", status=1)[1]
     assert "2 of 3 rows are no pairs (2 not two texts), like line 1" in log
     assert clean(b"")[0] == b""

@@ -75,6 +75,6 @@ def _is_cut(side: str, other: str) -> bool:
 
 
 def _log_ratios(rows: RowBatch) -> np.ndarray:
-    """Return the logarithm of the length of the second side by that of the first one, float[n]."""
+    """Return the log ratio of the lengths, second to first side, float[n]."""
     first, second = (np.array([len(row[side]) + SHORTEST for row in rows]) for side in (0, 1))
     return np.log(second / first)
