@@ -34,7 +34,7 @@ MOST_NUMBERED = 15  # languages in a map with numbers; more are grouped by famil
 STEP = 2  # the ends of a map's scale are multiples, in percent
 SAME = 2.0  # numbers of pairs that differ by less than this factor are alike
 MOST_LABELS = 12  # languages with a label, where each is a point
-HATCHES = ("", "....", "////", "xxxx", "++++")  # of reasons beyond the colours
+HATCHES = ("", "////", "xxxx", "\\\\\\\\")  # of reasons beyond the colours
 BETTER = "P@1 (%), higher is better"
 
 Points = dict[str, tuple[int, float]]  # the experiment's code -> training pairs, P@1 in percent

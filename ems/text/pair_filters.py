@@ -55,6 +55,8 @@ def numbers(first: str, second: str) -> bool:
     """
     if not (TWO_DIGITS.search(first) and TWO_DIGITS.search(second)):
         return False
+    if sorted(NUMBER.findall(first)) == sorted(NUMBER.findall(second)):
+        return False  # most pairs
     texts = (GROUPED.sub("", text) for text in (first, second))
     one, other = (Counter(str(int(n)) for n in NUMBER.findall(text)) for text in texts)
     if Counter("".join(one.elements())) == Counter("".join(other.elements())):
@@ -88,7 +90,10 @@ def script(languages: Sequence[str]) -> Removes:
     def other(pattern: Any, text: str) -> bool:
         if pattern is None:
             return False
-        share = LEAST_LATIN if pattern.match("a") else LEAST_SHARE
+        latin = pattern.match("a")
+        if latin and 4 * (len(text) - len(text.encode("ascii", "ignore"))) <= len(text):
+            return False  # cheaper: at most a quarter is not ASCII
+        share = LEAST_LATIN if latin else LEAST_SHARE
         least = share * len(text)
         if count(pattern, text[: FEWEST_LETTERS + int(2 * least)]) >= least:
             return False  # whatever follows
