@@ -1,0 +1,192 @@
+"""Repair rows of text: what a repair is, the order of all, and the pass that applies them.
+
+Most lines are right. Two tables of all code points say, at the speed of memory, which lines have
+the `suspects` of a repair, and only these are read by its function. A line that changes is repaired
+again until it does not, so repairing twice is the same as once; if it never comes to rest, it stays
+as it was.
+"""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ems.base.files import read_table
+from ems.base.mistakes import mistake
+from ems.text.tsv import Pair
+
+# Mojibake needs the characters as they were read, and entities may hide any other damage.
+# Repairs that are not named here come last.
+ORDER = ("mojibake", "entities", "escapes", "invisible", "presentation", "widths", "quotes")
+ORDER += ("detokenise", "turkic", "lookalikes", "bullets", "legacy")
+PASSES, SAMPLES = 6, 10
+Suspects = tuple[tuple[str, str], ...]
+Texts = tuple[str, ...]  # of a row: one per language
+Changes = dict[tuple[str, int], tuple[str, str]]  # (repair, side) -> text before and after
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One repair in one language.
+
+    `suspects` are pairs of regular expressions of one character ("" is any): a line is read only
+    if a character of the first is followed by one of the second; a line feed precedes each line.
+    `text(text)` mends a text, `pair(text, other)` one side of a pair. `seen(text)` tests for damage
+    that is only counted.
+    """
+
+    suspects: Suspects
+    text: Callable[[str], str] | None = None
+    pair: Callable[[str, str], str] | None = None
+    seen: Callable[[str], Any] | None = None
+
+
+@dataclass
+class RepairReport:
+    """Number of texts that each repair changed, and up to SAMPLES of them, drawn
+    evenly: (line, before, after).
+    """
+
+    changed: Counter[str] = field(default_factory=Counter)
+    samples: dict[str, list[tuple[int, str, str]]] = field(default_factory=dict)
+    draw: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def add(self, name: str, line: int, before: str, after: str) -> None:
+        samples, place = self.samples.setdefault(name, []), self.changed[name]
+        self.changed[name] += 1
+        place = place if place < SAMPLES else self.draw.randrange(place + 1)
+        if place < SAMPLES:
+            samples[place : place + 1] = [(line, before, after)]
+
+
+def rules(path: Path, language: str) -> Repair | None:
+    """Return the repair that a table describes: each `pattern` gets its `replacement` in its
+    `languages` ("fr it"; "-fr it": in all others; "": in all), and a line needs `first` followed by
+    `second` (`Repair.suspects`). `before` and `after` are an example, which a test checks.
+    """
+
+    def applies(languages: str) -> bool:
+        listed = language in languages.lstrip("-").split()
+        return listed != languages.startswith("-") if languages else True
+
+    own = [row for row in read_table(path) if applies(row["languages"])]
+    patterns = [(re.compile(row["pattern"]).sub, row["replacement"]) for row in own]
+
+    def mend(text: str) -> str:
+        for substitute, replacement in patterns:
+            text = substitute(replacement, text)
+        return text
+
+    suspects = tuple(dict.fromkeys((row["first"], row["second"]) for row in own))
+    return Repair(suspects, mend) if own else None
+
+
+@cache
+def repairs() -> dict[str, Callable[[str], Repair | None]]:
+    """Return {name: function from a language to its repair}, in the order of application."""
+    folders = [Path(folder) for folder in import_module(__package__).__path__]
+    files = {path.stem: path for path in (p for f in folders for p in f.glob("[a-z]*.tsv"))}
+    made = {name: partial(rules, path) for name, path in files.items()}
+    modules = {path.stem for folder in folders for path in folder.glob("[a-z]*.py")} - {"base"}
+    made |= {name: import_module(f"{__package__}.{name}").repair for name in modules}
+    names = [*filter(made.__contains__, ORDER), *sorted(made.keys() - {*ORDER})]
+    return {name: made[name] for name in names}
+
+
+def chosen(setting: str | Iterable[str]) -> list[str]:
+    """Return the names of `clean.repairs` in order. Raises `EmsError` for an unknown one."""
+    names = setting
+    if isinstance(setting, str):
+        names = repairs() if setting == "default" else ()
+    if unknown := sorted({*names} - {*repairs()}):
+        raise mistake("no repair", unknown=unknown, known=repairs())
+    return [name for name in repairs() if name in names]
+
+
+class Repairer:
+    """Repairs rows of one text per language; call it with rows and the report that counts."""
+
+    def __init__(self, setting: str | Iterable[str], languages: Sequence[str]) -> None:
+        self.steps: list[tuple[str, int, Repair]] = []
+        self.tables = np.zeros((len(languages), 2, 0x110000), np.uint64)
+        self.bits: list[list[int]] = [[] for _ in languages]  # of each side: the bit's step
+        self.steps_of = cache(self._steps_of)
+        for name in chosen(setting):
+            for side, language in enumerate(languages):
+                repair = repairs()[name](language)
+                if repair is None or (repair.pair and len(languages) < 2):
+                    continue
+                self.steps.append((name, side, repair))
+                for classes in repair.suspects:
+                    for table, characters in zip(self.tables[side], classes, strict=True):
+                        table[_codes(characters)] |= np.uint64(1 << len(self.bits[side]))
+                    self.bits[side].append(len(self.steps) - 1)
+
+    def _steps_of(self, masks: tuple[int, ...]) -> list[tuple[str, int, Repair]]:
+        own = zip(self.bits, masks, strict=True)
+        wanted = {step for bits, mask in own for at, step in enumerate(bits) if mask >> at & 1}
+        return [self.steps[step] for step in sorted(wanted)]
+
+    def _masks(self, texts: Sequence[str], tables: np.ndarray) -> list[int]:
+        """Return the bits of the suspects that each text has."""
+        block = "\n".join(["", *texts, ""]).encode("utf-32-le", "surrogatepass")
+        codes = np.frombuffer(block, np.uint32)
+        starts = np.cumsum([0, *(len(text) + 1 for text in texts[:-1])])
+        hits = tables[0][codes[:-1]] & tables[1][codes[1:]]
+        return np.bitwise_or.reduceat(hits, starts).tolist()
+
+    def __call__(self, rows: list[Pair], report: RepairReport) -> list[Pair]:
+        """Return the rows, repaired; one that is right is the same object."""
+        if not rows or not self.steps:
+            return rows
+        masks = map(self._masks, [*zip(*rows, strict=True)][:-1], self.tables)
+        result = list(rows)
+        for at, mask in enumerate(zip(*masks, strict=True)):
+            if any(mask):
+                *texts, origin = rows[at]
+                after, changes = self._mended(tuple(texts), self.steps_of(mask))
+                result[at] = rows[at] if after == tuple(texts) else (*after, origin)
+                line = origin[-1] if isinstance(origin, tuple) else origin
+                for (name, _), change in changes.items():
+                    report.add(name, line, *change)
+        return result
+
+    def _mended(self, texts: Texts, steps: list[tuple[str, int, Repair]]) -> tuple[Texts, Changes]:
+        """Return the texts of a row, repaired until they rest, and what changed."""
+        current, changes = texts, Changes()
+        for _ in range(PASSES):
+            before = current
+            for name, side, repair in steps:
+                old = current[side]
+                if repair.seen and repair.seen(old):
+                    changes[name, side] = old, old
+                mend = repair.text or (repair.pair and partial(repair.pair, other=current[1 - side]))
+                if mend and (new := mend(old)) != old:
+                    changes[name, side] = changes.get((name, side), (old,))[0], new
+                    current = (*current[:side], new, *current[side + 1 :])
+            if current == before:
+                return current, changes
+            steps = self.steps
+        return texts, {}
+
+
+@cache
+def _codes(characters: str) -> Any:
+    """Return the code points of a class, of the first plane; "" is all of every plane."""
+    every = "".join(map(chr, range(0x10000)))
+    return list(map(ord, re.findall(characters, every))) if characters else slice(None)
+
+
+repairer = cache(Repairer)  # of hashable settings
+
+
+def repaired(text: str, language: str, setting: str | tuple[str, ...] = "default") -> str:
+    """Return one text, repaired."""
+    return repairer(setting, (language,))([(text, 0)], RepairReport())[0][0]
