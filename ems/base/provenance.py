@@ -27,7 +27,7 @@ LEFT_OUT |= {"ems.base.records", "ems.base.schema", "ems.corpora.probe"}
 MESSAGES = "mistakes.tsv"  # of ems.base.errors, in any room
 SETTINGS = "ems.config"
 EXTENSIONS = Path("extensions")  # modules of the project: `ems.benchmarks.x` is benchmarks/x
-PLUGINS = (("text", "segmenters"), ("model", "objectives"))  # their room is no part of that path
+PLUGINS = (("text", "segmenters"), ("text", "repairs"), ("model", "objectives"))  # without room
 DATA = {".tsv", ".csv", ".yaml", ".txt", ".tex", ".jinja", ".mplstyle"}  # of data next to code
 DIGITS = 16  # hex digits kept of a SHA-256: 64 bits
 # A comment, a string, or a bracket. F-strings with their own quotes inside need Python 3.12.

@@ -1,4 +1,4 @@
-"""Find the plug-ins that settings name: benchmarks, and segmenters.
+"""Find the plug-ins that settings name: benchmarks, segmenters and repairs.
 
 A benchmark is a folder of ems.benchmarks, or of the project's extensions/. Its `__init__.py` holds
 its record, which is light to import: the experiment, the rules and the command line read it. Its
@@ -164,3 +164,7 @@ def same(codes: str) -> dict[str, str]:
 
 def segmenters() -> ModuleType:
     return import_module("ems.text.segmenters.base")
+
+
+def repairs() -> ModuleType:
+    return import_module("ems.text.repairs.base")

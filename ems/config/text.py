@@ -8,6 +8,7 @@ from pydantic import Field
 from ems.base.errors import check, mistake
 from ems.base.records import number, whole
 from ems.base.schema import Name, Settings, SomeLanguages, SourceName, by_type, listing
+from ems.config.plugins import repairs
 
 CONTROL = 3  # pieces that are not text: <pad>, <unk>, <mask>; each language adds one
 BYTES = 256  # pieces of `byte_fallback`
@@ -73,9 +74,12 @@ class CleanSettings(Settings):
     pair is removed if either side exceeds a limit.
     """
 
-    LATER: ClassVar = frozenset({"commands", "filters"})
+    LATER: ClassVar = frozenset({"commands", "filters", "repairs"})
     undecodable: Literal["error", "drop"] = "error"
     """What to do with a side that is not UTF-8. In `files`, such a row is always dropped."""
+    repairs: by_type(Literal["none", "default"], listing(str)) = "none"
+    """Repairs of damaged text, by name: mojibake, entities, look-alike letters and others
+    (files of ems/text/repairs or extensions/repairs). `default` is all of them."""
     format_characters: Literal["keep", "drop"] = "keep"
     """What to do with invisible characters: bidi controls, soft hyphens, zero-width spaces and the
     like. Joiners stay where the script (or an emoji) needs them. The model keeps this setting."""
@@ -162,7 +166,9 @@ class VocabularyOverrides(VocabularySettings):
 
 
 def check_clean(clean: CleanSettings) -> None:
-    """Raise `EmsError` if no sentence can pass the limits."""
+    """Raise `EmsError` for an unknown repair, or if no sentence can pass the limits."""
+    if clean.repairs not in ("none", "default"):
+        repairs().chosen(clean.repairs)
     limits = [("min_words", clean.min_words, "max_words")]
     for high in ("max_characters", "max_bytes"):
         limits.append(("min_characters", clean.min_characters, high))

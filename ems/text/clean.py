@@ -147,6 +147,7 @@ def clean_corpus(
         "files": {file.name: count for file, count in zip(job.files, cleaned.lines, strict=True)},
         "archives": {file.name: file.place for file in job.files},
         **({"sha256": sha256} if own else {}),
+        **({"repairs": report.repairs.samples} if report.repairs else {}),
     }
     if cleaned.documents:
         entry["documents"] = counts_of(cleaned.documents, "read", "removed", "kept")

@@ -20,6 +20,7 @@ from ems.corpora.identifier import NO_LANGUAGE, alike, identifier
 from ems.text.keys import KEYS, Keys
 from ems.text.normalise import tidy, tidy_lines, without_format
 from ems.text.pair_filters import pair_tests
+from ems.text.repairs.base import Repairer, RepairReport, repairer
 from ems.text.tsv import Pair
 
 DROP, SWAPPED = "drop", "swapped"
@@ -35,7 +36,7 @@ class CleanReport:
 
     `by_benchmark[set]` counts evaluation sentences per side ("en", "fr") and `pairs`; a pair found
     in two sets counts for both. `changed` counts sides that a filter altered. `examples` are the
-    first rows (line, text) removed for each reason.
+    first rows (line, text) removed for each reason. `repairs` has the changes of each repair.
     """
 
     read: int = 0
@@ -44,6 +45,7 @@ class CleanReport:
     kept: int = 0
     changed: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    repairs: RepairReport | None = None
 
     @property
     def left(self) -> int:
@@ -111,9 +113,13 @@ def row_filters(
         *_limits(settings),
         *(_condition(name, test) for name, test in tests.items()),
     ]
+    evaluation = partial(_without_evaluation, languages, eval_keys or {}, key_name)
     if eval_keys is not None:
-        evaluation = partial(_without_evaluation, languages, eval_keys, key_name)
         filters.insert(2, Filter(("evaluation",), evaluation))
+    if settings.repairs not in ("none", []):
+        names = settings.repairs if settings.repairs == "default" else tuple(settings.repairs)
+        repair = partial(_repaired, repairer(names, tuple(languages)), evaluation)
+        filters.insert(0, Filter((), repair))
     if settings.undecodable == DROP:
         filters.insert(0, _condition("undecodable", lambda *sides: None in sides))
     if settings.language:
@@ -145,6 +151,22 @@ def _condition(name: str, removes: Callable[..., bool]) -> Filter:
         return report.keep(batch, name, [not removes(*row[:-1]) for row in batch])
 
     return Filter((name,), apply)
+
+
+def _repaired(
+    repair: Repairer,
+    evaluation: Callable[[RowBatch, CleanReport], RowBatch],
+    batch: RowBatch,
+    report: CleanReport,
+) -> RowBatch:
+    """Repair all sides before they are tidied, which loses control characters that mojibake needs.
+    Rows that equal an evaluation sentence before their repair are removed, too.
+    """
+    report.repairs = report.repairs or RepairReport(report.changed)
+    repaired = repair(batch, report.repairs)
+    altered = [old for old, new in zip(batch, repaired, strict=True) if old is not new]
+    gone = {row[-1] for row in altered} - {row[-1] for row in evaluation(altered, report)}
+    return [row for row in repaired if row[-1] not in gone] if gone else repaired
 
 
 def _tidied(drop_format: bool, batch: RowBatch, report: CleanReport) -> RowBatch:

@@ -374,9 +374,10 @@ def evalkeys_modules(against: Iterable[str]) -> list[str]:
 
 
 def prepare_modules(experiment: Experiment, pairs: Iterable[str]) -> list[str]:
-    """Return the modules that prepare language pairs, with their own segmenters only."""
+    """Return the modules that prepare language pairs, with their own segmenters and repairs only."""
     names = {experiment.segmenters[code] for pair in pairs for code in pair.split("-")}
-    return ["ems.text.prepare", *map(segmenter_module, sorted(names))]
+    repairs = ["ems.text.repairs"] * (experiment.clean.repairs != "none")
+    return ["ems.text.prepare", *map(segmenter_module, sorted(names)), *repairs]
 
 
 def bench_modules(name: str, kind: str) -> list[str]:

@@ -8,10 +8,12 @@ as it was.
 
 import random
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from html import unescape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,31 +29,33 @@ from ems.text.tsv import Pair
 ORDER = ("mojibake", "entities", "escapes", "invisible", "presentation", "widths", "quotes")
 ORDER += ("detokenise", "turkic", "lookalikes", "bullets", "legacy")
 PASSES, SAMPLES = 6, 10
-Suspects = tuple[tuple[str, str], ...]
-Texts = tuple[str, ...]  # of a row: one per language
-Changes = dict[tuple[str, int], tuple[str, str]]  # (repair, side) -> text before and after
+COUNT = "@count"  # only count what the pattern finds
+FUNCTIONS: dict[str, Callable[[re.Match[str]], str]] = {  # other values of `replacement`
+    "@nfkc": lambda found: unicodedata.normalize("NFKC", found[0]).strip(),
+    "@html": lambda found: " ".join(unescape("".join(found[0].split())).splitlines()) or " ",
+    "@unspaced": lambda found: "".join(found[0].split()),
+    "@escapes": lambda found: re.sub(r"\\(?=[\"'/])", "", re.sub(r"(?:\\[nrt])+", " ", found[0])),
+}
 
 
 @dataclass(frozen=True)
 class Repair:
-    """One repair in one language.
+    """One repair in one language: `mend(text, other side)` returns the text without the damage.
 
     `suspects` are pairs of regular expressions of one character ("" is any): a line is read only
     if a character of the first is followed by one of the second; a line feed precedes each line.
-    `text(text)` mends a text, `pair(text, other)` one side of a pair. `seen(text)` tests for damage
-    that is only counted.
+    `counts`: the text stays as it is, since the damage cannot be undone.
     """
 
-    suspects: Suspects
-    text: Callable[[str], str] | None = None
-    pair: Callable[[str, str], str] | None = None
-    seen: Callable[[str], Any] | None = None
+    suspects: Sequence[tuple[str, str]]
+    mend: Callable[[str, str], str]
+    counts: bool = False
 
 
 @dataclass
 class RepairReport:
-    """Number of texts that each repair changed, and up to SAMPLES of them, drawn
-    evenly: (line, before, after).
+    """Number of texts that each repair changed, and up to SAMPLES of them, drawn evenly, as (line,
+    before, after).
     """
 
     changed: Counter[str] = field(default_factory=Counter)
@@ -67,44 +71,50 @@ class RepairReport:
 
 
 def rules(path: Path, language: str) -> Repair | None:
-    """Return the repair that a table describes: each `pattern` gets its `replacement` in its
-    `languages` ("fr it"; "-fr it": in all others; "": in all), and a line needs `first` followed by
-    `second` (`Repair.suspects`). `before` and `after` are an example, which a test checks.
+    """Return the repair of a table: each `pattern` gets its `replacement` in its `languages` ("fr
+    it"; "-fr it": all others; "": all), if the line has `first` followed by `second`
+    (`Repair.suspects`). `before` and `after` are an example, which a test checks.
     """
 
     def applies(languages: str) -> bool:
-        listed = language in languages.lstrip("-").split()
-        return listed != languages.startswith("-") if languages else True
+        return (language in languages.lstrip("-").split()) != languages.startswith("-")
 
-    own = [row for row in read_table(path) if applies(row["languages"])]
-    patterns = [(re.compile(row["pattern"]).sub, row["replacement"]) for row in own]
+    own = [row for row in read_table(path) if not row["languages"] or applies(row["languages"])]
+    actions = [
+        partial(re.compile(row["pattern"]).sub, FUNCTIONS.get(action, action.replace(COUNT, "")))
+        for row in own
+        for action in [row["replacement"]]
+    ]
 
-    def mend(text: str) -> str:
-        for substitute, replacement in patterns:
-            text = substitute(replacement, text)
+    def mend(text: str, _: str) -> str:
+        for action in actions:
+            text = action(text)
         return text
 
-    suspects = tuple(dict.fromkeys((row["first"], row["second"]) for row in own))
-    return Repair(suspects, mend) if own else None
+    suspects = dict.fromkeys((row["first"], row["second"]) for row in own)
+    counts = any(row["replacement"] == COUNT for row in own)
+    return Repair([*suspects], mend, counts) if own else None
 
 
 @cache
 def repairs() -> dict[str, Callable[[str], Repair | None]]:
     """Return {name: function from a language to its repair}, in the order of application."""
     folders = [Path(folder) for folder in import_module(__package__).__path__]
-    files = {path.stem: path for path in (p for f in folders for p in f.glob("[a-z]*.tsv"))}
-    made = {name: partial(rules, path) for name, path in files.items()}
-    modules = {path.stem for folder in folders for path in folder.glob("[a-z]*.py")} - {"base"}
-    made |= {name: import_module(f"{__package__}.{name}").repair for name in modules}
+    files = {path.stem: path for each in folders for path in sorted(each.glob("[a-z]*.[pt][ys]*"))}
+    del files["base"]
+    made = {
+        name: partial(rules, path)
+        if path.suffix == ".tsv" and not path.with_suffix(".py").exists()
+        else import_module(f"{__package__}.{name}").repair
+        for name, path in files.items()
+    }
     names = [*filter(made.__contains__, ORDER), *sorted(made.keys() - {*ORDER})]
     return {name: made[name] for name in names}
 
 
 def chosen(setting: str | Iterable[str]) -> list[str]:
     """Return the names of `clean.repairs` in order. Raises `EmsError` for an unknown one."""
-    names = setting
-    if isinstance(setting, str):
-        names = repairs() if setting == "default" else ()
+    names = {"none": (), "default": repairs()}[setting] if isinstance(setting, str) else setting
     if unknown := sorted({*names} - {*repairs()}):
         raise mistake("no repair", unknown=unknown, known=repairs())
     return [name for name in repairs() if name in names]
@@ -120,14 +130,12 @@ class Repairer:
         self.steps_of = cache(self._steps_of)
         for name in chosen(setting):
             for side, language in enumerate(languages):
-                repair = repairs()[name](language)
-                if repair is None or (repair.pair and len(languages) < 2):
-                    continue
-                self.steps.append((name, side, repair))
-                for classes in repair.suspects:
-                    for table, characters in zip(self.tables[side], classes, strict=True):
-                        table[_codes(characters)] |= np.uint64(1 << len(self.bits[side]))
-                    self.bits[side].append(len(self.steps) - 1)
+                if repair := repairs()[name](language):
+                    self.steps.append((name, side, repair))
+                    for classes in repair.suspects:
+                        for table, characters in zip(self.tables[side], classes, strict=True):
+                            table[_codes(characters)] |= np.uint64(1 << len(self.bits[side]))
+                        self.bits[side].append(len(self.steps) - 1)
 
     def _steps_of(self, masks: tuple[int, ...]) -> list[tuple[str, int, Repair]]:
         own = zip(self.bits, masks, strict=True)
@@ -144,33 +152,31 @@ class Repairer:
 
     def __call__(self, rows: list[Pair], report: RepairReport) -> list[Pair]:
         """Return the rows, repaired; one that is right is the same object."""
-        if not rows or not self.steps:
-            return rows
-        masks = map(self._masks, [*zip(*rows, strict=True)][:-1], self.tables)
         result = list(rows)
-        for at, mask in enumerate(zip(*masks, strict=True)):
+        sides = [*zip(*rows, strict=True)][:-1] if self.steps else []
+        for at, mask in enumerate(zip(*map(self._masks, sides, self.tables), strict=True)):
             if any(mask):
                 *texts, origin = rows[at]
-                after, changes = self._mended(tuple(texts), self.steps_of(mask))
-                result[at] = rows[at] if after == tuple(texts) else (*after, origin)
+                result[at] = rows[at]
+                after, changes = self._mended(texts, self.steps_of(mask))
+                result[at] = (*after, origin) if after != texts else rows[at]
                 line = origin[-1] if isinstance(origin, tuple) else origin
                 for (name, _), change in changes.items():
                     report.add(name, line, *change)
         return result
 
-    def _mended(self, texts: Texts, steps: list[tuple[str, int, Repair]]) -> tuple[Texts, Changes]:
-        """Return the texts of a row, repaired until they rest, and what changed."""
-        current, changes = texts, Changes()
+    def _mended(
+        self, texts: list[str], steps: list[tuple[str, int, Repair]]
+    ) -> tuple[list[str], dict[tuple[str, int], tuple[str, str]]]:
+        """Return the texts of a row at rest; {(repair, side): text before, text after}."""
+        current, changes = [*texts], {}
         for _ in range(PASSES):
-            before = current
+            before = [*current]
             for name, side, repair in steps:
-                old = current[side]
-                if repair.seen and repair.seen(old):
-                    changes[name, side] = old, old
-                mend = repair.text or (repair.pair and partial(repair.pair, other=current[1 - side]))
-                if mend and (new := mend(old)) != old:
-                    changes[name, side] = changes.get((name, side), (old,))[0], new
-                    current = (*current[:side], new, *current[side + 1 :])
+                new = repair.mend(old := current[side], current[-1 - side])
+                if new != old:
+                    changes[name, side] = changes.get((name, side), [old])[0], new
+                    current[side] = old if repair.counts else new
             if current == before:
                 return current, changes
             steps = self.steps
@@ -181,7 +187,8 @@ class Repairer:
 def _codes(characters: str) -> Any:
     """Return the code points of a class, of the first plane; "" is all of every plane."""
     every = "".join(map(chr, range(0x10000)))
-    return list(map(ord, re.findall(characters, every))) if characters else slice(None)
+    found = "".join(re.findall(characters, every)).encode("utf-32-le", "surrogatepass")
+    return np.frombuffer(found, np.uint32) if characters else slice(None)
 
 
 repairer = cache(Repairer)  # of hashable settings

@@ -1,5 +1,5 @@
-"""Drop a bullet, a number or a speaker's name that only one side has (`- Come in!`, `Herein!` ->
-`Come in!`).
+"""Drop a bullet, a number or a speaker's name that only one side has (`- Come in!` next to
+`Herein!` -> `Come in!`).
 """
 
 import re
@@ -8,16 +8,19 @@ from functools import partial
 from ems.text.repairs.base import Repair
 
 _MARKS = r"\-–—•·*◦▪‣●■□►▶➢✓♪"
-_NAME = r"[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ .'-]{1,19}:\s+"
-ORDINAL = "cs da de eo et eu fi fo hr hu is lv mk nb nn no pl sk sl sr sv tr bs lt ka kk ky az sq lb hsb".split()
-_OTHER = re.compile(rf"\s*(?:[{_MARKS}#>(\[]|\d|[^:：]{{0,40}}[:：])")  # what stands for it
+_UPPER = "A-ZÀ-ÖØ-Þ"
+# languages that write "3." for "third"
+ORDINAL = (
+    "az bs cs da de eo et eu fi fo hr hu is ka kk ky lb lt lv mk nb nn no pl sk sl sq sr sv tr"
+)
+_OTHER = re.compile(rf"\s*(?:[{_MARKS}#>(\[\"“”„«»‘'「『]|\d|[^:：]{{0,40}}[:：])")  # as well
 
 
 def repair(language: str) -> Repair:
-    ends = "[)]" if language in ORDINAL else "[.)]"
-    mark = re.compile(rf"\s*(?:[{_MARKS}]\s+|\(?\d{{1,3}}{ends}\s+|{_NAME})+(?=\S)")
-    suspects = (("\n", rf"[\s{_MARKS}(\d]"), ("[A-ZÀ-ÖØ-Þ]", ":"))
-    return Repair(suspects, pair=partial(_mended, mark))
+    ends = "[)]" if language in ORDINAL.split() else "[.)]"
+    name = rf"[{_UPPER}][{_UPPER} .'-]{{1,19}}:\s+"
+    mark = re.compile(rf"\s*(?:[{_MARKS}]\s+|\(?\d{{1,3}}{ends}\s+|{name})+(?=\S)")
+    return Repair((("\n", rf"[\s{_MARKS}(\d]"), (f"[{_UPPER}]", ":")), partial(_mended, mark))
 
 
 def _mended(mark: re.Pattern[str], text: str, other: str) -> str:

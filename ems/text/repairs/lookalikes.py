@@ -1,12 +1,14 @@
 """Undo letters of another script that look alike, inside a word (`Mосква`, Latin M -> `Москва`).
 
-lookalikes.tsv has the letters. The script of most letters wins, in a draw that of the language. A
-word with a letter without a double there stays as it is, and so do short codes like CO2.
+lookalikes.tsv has the letters. A word changes to the script in which all its letters exist; if both
+have them all, to that of most letters, in a draw to that of the language. Short codes such as CO2
+stay, and abbreviations with an ending.
 """
 
 import re
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ems.base.files import read_table
 from ems.corpora.identifier import letters_of
@@ -15,30 +17,32 @@ from ems.text.repairs.base import Repair
 LATIN = "[A-Za-zÀ-ÖØ-öø-ɏ]"
 OTHERS = {"cyrillic": "[Ѐ-ԯ]", "greek": "[Ͱ-Ͽἀ-῿µ]"}
 _WORD, _SHORT = re.compile(r"[^\W\d_]{2,}"), 4
+Doubles = list[tuple[str, dict[str, str], dict[str, str]]]  # letters, from Latin, to Latin
 
 
 def repair(language: str) -> Repair:
-    rows = read_table(Path(__file__).with_suffix(".tsv"))
-    doubles = []
-    for script, letters in OTHERS.items():
-        own = [row for row in rows if row["script"] == script]
-        back = {row["other"]: row["latin"] for row in own}
-        known = [row for row in own if language in (row["languages"] or language).split()]
-        doubles.append((re.compile(letters), {row["latin"]: row["other"] for row in known}, back))
-    suspects = tuple(pair for each in OTHERS.values() for pair in ((LATIN, each), (each, LATIN)))
+    doubles: Doubles = [(letters, {}, {}) for letters in OTHERS.values()]
+    for row in read_table(Path(__file__).with_suffix(".tsv")):
+        _, forth, back = doubles[list(OTHERS).index(row["script"])]
+        if own := language in (row["languages"] or language).split():
+            forth[row["latin"]] = row["other"]
+        if own or row["script"] == "cyrillic":
+            back[row["other"]] = row["latin"]
+    suspects = [pair for each in OTHERS.values() for pair in ((LATIN, each), (each, LATIN))]
     mend = partial(_mended, letters_of(language), doubles)
-    return Repair(suspects, partial(_WORD.sub, lambda word: mend(word[0])))
+    return Repair(suspects, lambda text, _: _WORD.sub(lambda word: mend(word[0]), text))
 
 
-def _mended(own, doubles, word: str) -> str:
+def _mended(own: Any, doubles: Doubles, word: str) -> str:
     latin = re.findall(LATIN, word)
-    for letters, there, back in doubles if latin else ():
-        other = letters.findall(word)
+    for letters, forth, back in doubles if latin else ():
+        other = re.findall(letters, word)
         if not other or (word.isupper() and len(word) < _SHORT):
             continue
-        draw = len(latin) == len(other) and own is not None and own.match(other[0])
-        if (len(latin) < len(other) or draw) and there.keys() >= {*latin}:
-            return "".join(there.get(letter, letter) for letter in word)
-        if len(other) < len(latin) and back.keys() >= {*other}:
-            return "".join(back.get(letter, letter) for letter in word)
+        ending = len(latin) > 1 and "".join(latin).isupper() and "".join(other).islower()
+        draw = len(latin) == len(other) and own is not None and bool(own.match(other[0]))
+        there = {*latin} <= forth.keys() and not ending
+        home = {*other} <= back.keys() and len(other) <= len(latin) and not (there and draw)
+        if home or there:
+            return "".join((back if home else forth).get(letter, letter) for letter in word)
     return word

@@ -1,4 +1,4 @@
-"""Undo mojibake: UTF-8 that was read in another encoding, once or more (`schÃ¶n` -> `schön`).
+"""Undo mojibake: UTF-8 that was read in another encoding, once or twice (`schÃ¶n` -> `schön`).
 
 A word is decoded if all its foreign letters belong to sequences of UTF-8 and the result has letters
 of its language. A single sequence may be chance, as at the end of »VOILÀ«; it counts if no spelling
@@ -13,13 +13,12 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from ems.corpora.identifier import letters_of
-from ems.text.repairs.base import Repair, Suspects
+from ems.text.repairs.base import Repair
 
 CODECS = ("latin-1", *(f"sloppy-windows-{page}" for page in (1252, 1250, 1251, 1253, 1254, 1256)))
 _WORD = re.compile(r"[^ \t\n]*[^ \t\n\x00-\x7f][^ \t\n]*")
 _C1 = re.compile("[\x80-\x9f]+")
 _CLOSING = frozenset("”“’‘‚„»«…›‹–—\xa0\xad")  # may follow a word
-CODEC_OF_C1 = "sloppy-windows-1252"
 
 
 class Reading(NamedTuple):
@@ -32,7 +31,7 @@ class Reading(NamedTuple):
 @cache
 def _parts(codec: str) -> list[str]:
     """Return classes of the characters that start a sequence of 2, 3, 4 bytes, and of the rest."""
-    import ftfy.bad_codecs  # registers encodings without gaps  # noqa: F401
+    import ftfy.bad_codecs  # noqa: F401  # registers encodings without gaps
 
     high = bytes(range(0x80, 0x100)).decode(codec)
     parts = high[0x42:0x60], high[0x60:0x70], high[0x70:0x75], high[:0x40]
@@ -46,47 +45,42 @@ def _sequence(codec: str) -> re.Pattern[str]:
 
 
 def repair(language: str) -> Repair:
-    own = letters_of(language)
-    return Repair(_suspects(), partial(_mended, own))
+    *firsts, rest = ("|".join(each) for each in zip(*map(_parts, CODECS), strict=True))
+    suspects = [*((first, rest) for first in firsts), ("[\x80-\x9f]", "")]
+    return Repair(suspects, partial(_mended, letters_of(language)))
 
 
-def _suspects() -> Suspects:
-    two, three, four, rest = ("|".join(each) for each in zip(*map(_parts, CODECS), strict=True))
-    return (two, rest), (three, rest), (four, rest), ("[\x80-\x9f]", "")
-
-
-def _mended(own: Any, text: str) -> str:
+def _mended(own: Any, text: str, _: str) -> str:
     readings: dict[tuple[str, ...], dict[str, Reading]] = {}
     for word in {*_WORD.findall(text)}:
         for reading in _readings(own, word, 2):
             readings.setdefault(reading.codecs, {})[word] = reading
-    certain = [own for own in readings.values() if any(each.certain for each in own.values())]
+    certain = [each for each in readings.values() if any(word.certain for word in each.values())]
     if certain:
-        best = max(certain, key=lambda own: sum(each.sequences for each in own.values()))
+        best = max(certain, key=lambda each: sum(word.sequences for word in each.values()))
         return _WORD.sub(lambda word: best[word[0]].text if word[0] in best else word[0], text)
-    text = _C1.sub(lambda signs: signs[0].encode("latin-1").decode(CODEC_OF_C1), text)
+    text = _C1.sub(lambda signs: signs[0].encode("latin-1").decode(CODECS[1]), text)
     return _by_ftfy(own, text) if any(_sequence(each).search(text) for each in CODECS) else text
 
 
 def _readings(own: Any, word: str, depth: int) -> Iterator[Reading]:
-    """Yield what a word may have been before it was read in each encoding, at most `depth` times."""
+    """Yield what a word was before it was read in each encoding, up to `depth` times."""
     for codec in CODECS:
-        sequences = [*_sequence(codec).finditer(word)]
-        left = _sequence(codec).sub("", word) if sequences else ""
-        if not sequences or any(letter > "\x7f" and letter.isalpha() for letter in left):
+        found = [*_sequence(codec).finditer(word)]
+        left = _sequence(codec).sub("", word) if found else ""
+        if not found or any(letter > "\x7f" and letter.isalpha() for letter in left):
             continue
         try:
-            decode = lambda found, codec=codec: found[0].encode(codec).decode()
-            new = _sequence(codec).sub(decode, word)
+            new = _sequence(codec).sub(lambda each, by=codec: each[0].encode(by).decode(), word)
         except UnicodeDecodeError:
             continue
-        if _plausible(own, new):
-            certain = len(sequences) > 1 or _is_certain(own, word, sequences[0])
-            yield Reading((codec,), new, len(sequences), certain)
+        certain = len(found) > 1 or _is_certain(own, word, found[0])
+        if _plausible(own, new) and _keeps_script(own, word, new):
+            yield Reading((codec,), new, len(found), certain)
         elif depth > 1:
-            for reading in _readings(own, new, depth - 1):
-                codecs = (codec, *reading.codecs)
-                yield Reading(codecs, reading.text, len(sequences), reading.certain or len(sequences) > 1)
+            for inner in _readings(own, new, depth - 1):
+                codecs, certain = (codec, *inner.codecs), len(found) > 1 or inner.certain
+                yield Reading(codecs, inner.text, len(found), certain)
 
 
 def _plausible(own: Any, text: str) -> bool:
@@ -98,13 +92,20 @@ def _plausible(own: Any, text: str) -> bool:
     return all(sign < "\x80" or fits(sign) for sign in text)
 
 
+def _keeps_script(own: Any, word: str, new: str) -> bool:
+    """Return whether a word in the letters of the language, if other than Latin, stays one."""
+    before, after = ([sign for sign in text if sign.isalpha()] for text in (word, new))
+    other = own is None or own.match("a") or not all(map(own.match, before))
+    return bool(other or (after and all(map(own.match, after))))
+
+
 def _is_certain(own: Any, word: str, found: re.Match[str]) -> bool:
+    """Return whether no spelling explains this sequence, the only one of a word."""
     first, *rest = found[0]
-    if _CLOSING.issuperset(rest):
-        return word[: found.start()][-1:].islower() and first.isupper()
-    foreign = own is not None and first.isalpha() and not own.match(first)
     mixed = word[: found.start()][-1:].islower() and first.isupper()
-    return foreign or mixed or len(rest) > 1 or not rest[0].isalpha()
+    foreign = own is not None and first.isalpha() and not own.match(first)
+    strange = foreign or len(rest) > 1 or not rest[0].isalpha()
+    return mixed or (strange and not _CLOSING.issuperset(rest))
 
 
 def _by_ftfy(own: Any, text: str) -> str:
