@@ -12,7 +12,7 @@ from made.text import filtered
 
 from ems.base.files import read_table
 from ems.base.texts import read_lines
-from ems.config.languages import load_languages, pair_name
+from ems.config.languages import load_languages
 from ems.config.text import CleanSettings, check_clean
 from ems.corpora.demo.mirror import train_pairs
 from ems.corpora.demo.texts import build
@@ -43,7 +43,7 @@ def examples():
                 yield path.stem, code, row["before"], row["after"], row["replacement"]
 
 
-@pytest.mark.parametrize(("name", "code", "before", "after", "replacement"), examples())
+@pytest.mark.parametrize(("name", "code", "before", "after", "replacement"), [*examples()])
 def test_each_rule_does_what_its_example_says(name, code, before, after, replacement):
     repair = repairs()[name](code)
     assert repair.mend(before, "") == after
@@ -53,7 +53,6 @@ def test_each_rule_does_what_its_example_says(name, code, before, after, replace
 
 CASES = [
     ("mojibake", "de", "schÃ¶n", "schön"),
-    ("mojibake", "de", "schГ¶n, schأ¶n", "schГ¶n, schأ¶n"),  # two encodings in one line
     ("mojibake", "fr", "Ã©cole Ã\xa0 lâ€™eau", "école à l’eau"),
     ("mojibake", "fr", "CAFÉ» À… «VOILÀ» É”", "CAFÉ» À… «VOILÀ» É”"),
     ("mojibake", "ru", "РџСЂРёРІРµС‚, РјРёСЂ!", "Привет, мир!"),
@@ -179,7 +178,7 @@ def test_a_legacy_font_is_only_counted():
 
 
 def test_cleaning_repairs_before_it_tidies_and_counts_repairs():
-    pairs = [("schÃ¶n\x20und", "fine &amp; dandy"), ("\xa0ã\x81\x82", "a"), ("gut", "good")]
+    pairs = [("schÃ¶n\x20und", "fine &amp; dandy"), ("so\xadft", "soft"), ("gut", "good")]
     kept, report = filtered(pairs, sides=("de", "en"), repairs=DEFAULT)
     assert kept[0] == ("schön und", "fine & dandy")
     assert kept[2] == ("gut", "good")
@@ -189,10 +188,10 @@ def test_cleaning_repairs_before_it_tidies_and_counts_repairs():
     assert filtered(pairs)[1].repairs is None
 
 
-@pytest.mark.parametrize("held", ["schÃ¶n &", "schön &"])
+@pytest.mark.parametrize("held", ["schÃ¶n gut", "schön gut"])
 def test_an_evaluation_sentence_is_found_as_it_was_and_as_it_is_repaired(held):
     known = {KEYS["folded"]([held])[0]: ("tatoeba",)}
-    pairs = [("schÃ¶n &amp;", "fine"), ("gut", "good")]
+    pairs = [("schÃ¶n gut", "fine"), ("gut", "good")]
     kept, report = filtered(pairs, known=known, repairs=DEFAULT)
     assert kept == [("gut", "good")]
     assert report.removed["evaluation"] == 1
@@ -208,10 +207,7 @@ def material():
     rows = {
         code: train_pairs(every, code)[:500] for code in ("de", "es", "fr", "ru", "zh", "ja", "ar")
     }
-    for code, pairs in rows.items():
-        side = pair_name("en", code).split("-").index(code)
-        rows[code] = [(pair[side], pair[1 - side]) for pair in pairs]
-    return {**rows, "en": [pair[::-1] for pair in rows["de"]]}
+    return {**{code: [row[::-1] for row in own] for code, own in rows.items()}, "en": rows["de"]}
 
 
 def scored(texts, kind):

@@ -374,7 +374,7 @@ def evalkeys_modules(against: Iterable[str]) -> list[str]:
 
 
 def prepare_modules(experiment: Experiment, pairs: Iterable[str]) -> list[str]:
-    """Return the modules that prepare language pairs, with their own segmenters and repairs only."""
+    """Return the modules that prepare language pairs, with their segmenters and repairs."""
     names = {experiment.segmenters[code] for pair in pairs for code in pair.split("-")}
     repairs = ["ems.text.repairs"] * (experiment.clean.repairs != "none")
     return ["ems.text.prepare", *map(segmenter_module, sorted(names)), *repairs]

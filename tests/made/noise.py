@@ -12,8 +12,9 @@ from html.entities import codepoint2name
 
 import ftfy.bad_codecs  # noqa: F401  # registers encodings without gaps
 
+from ems.corpora.identifier import letters_of
 from ems.text.normalise import tidy
-from ems.text.repairs.base import Repairer, RepairReport
+from ems.text.repairs.base import RepairReport, repairer
 
 PAGES = ("1250", "1251", "1252", "1253", "1254", "1256")
 CODECS = ("latin-1", *(f"sloppy-windows-{page}" for page in PAGES))
@@ -79,18 +80,14 @@ def keyboard(text: str, language: str, draw: Draw) -> str | None:
 
 def lookalikes(text: str, language: str, draw: Draw) -> str | None:
     table = GREEK if language == "el" else CYRILLIC
-    if "a" <= text[:1].lower() <= "z":
-        table = {ord(value): key for key, value in CYRILLIC.items()}
+    if letters_of(language) and letters_of(language).match("a"):
+        table = {latin: letter for letter, latin in CYRILLIC.items()}
     words = re.findall(r"[^\W\d_]{4,}", text)
     options = [(word, at) for word in words for at, x in enumerate(word) if ord(x) in table]
     if not options:
         return None
     word, at = draw.choice(options)
-    return text.replace(word, word[:at] + chr_of(table[ord(word[at])]) + word[at + 1 :], 1)
-
-
-def chr_of(sign: str | int) -> str:
-    return sign if isinstance(sign, str) else chr(sign)
+    return text.replace(word, word[:at] + chr(table[ord(word[at])]) + word[at + 1 :], 1)
 
 
 def turkic(text: str, language: str, draw: Draw) -> str | None:
@@ -119,6 +116,16 @@ def half_width(text: str, language: str, draw: Draw) -> str | None:
     return "".join(half().get(sign, sign) for sign in text) if language == "ja" else None
 
 
+def quoted(text: str, draw: Draw) -> str:
+    words = text.split(" ")
+    place = draw.randrange(len(words))
+    return (
+        " ".join(words)
+        if '"' in text
+        else " ".join([*words[:place], f'"{words[place]}"', *words[place + 1 :]])
+    )
+
+
 def quotes(text: str, language: str, draw: Draw) -> str | None:
     return re.sub(r'(?<!\w)"([^"]+)"', r"``\1''", text)
 
@@ -139,9 +146,10 @@ def segmented(text: str, language: str, draw: Draw) -> str | None:
     if language not in CHINESE or re.search(r"[\s!-~]", text) or len(text) < 12:
         return None
     pieces = []
-    while text:
-        size = draw.choice((1, 1, 2, 2, 2, 3))
-        pieces, text = [*pieces, text[:size]], text[size:]
+    for run in re.findall(r"\w+|\W", text):
+        while run:
+            size = draw.choice((1, 1, 2, 2, 2, 3))
+            pieces, run = [*pieces, run[:size]], run[size:]
     return " ".join(pieces)
 
 
@@ -211,7 +219,9 @@ def measure(
     """Damage the first side of right rows in one way; return how all repairs mend it, and texts
     that are wrong afterwards: (right, damaged, repaired).
     """
-    repair = Repairer("default", languages)
+    repair = repairer("default", languages)
+    if kind == "quotes":
+        rows = [(quoted(row[0], Draw(row[0])), row[1]) for row in rows]
 
     def repaired(pairs):
         numbered = [(*pair, line) for line, pair in enumerate(pairs)]

@@ -75,12 +75,12 @@ def _readings(own: Any, word: str, depth: int) -> Iterator[Reading]:
         except UnicodeDecodeError:
             continue
         certain = len(found) > 1 or _is_certain(own, word, found[0])
-        if _plausible(own, new) and _keeps_script(own, word, new):
+        inner = [*_readings(own, new, depth - 1)] if depth > 1 else []
+        for each in inner:
+            codecs, certain = (codec, *each.codecs), certain or each.certain
+            yield Reading(codecs, each.text, len(found), certain)
+        if not inner and _plausible(own, new) and _keeps_script(own, word, new):
             yield Reading((codec,), new, len(found), certain)
-        elif depth > 1:
-            for inner in _readings(own, new, depth - 1):
-                codecs, certain = (codec, *inner.codecs), len(found) > 1 or inner.certain
-                yield Reading(codecs, inner.text, len(found), certain)
 
 
 def _plausible(own: Any, text: str) -> bool:
