@@ -17,8 +17,16 @@ from ems.config.text import CleanSettings, check_clean
 from ems.corpora.demo.mirror import train_pairs
 from ems.corpora.demo.texts import build
 from ems.text.keys import KEYS
-from ems.text.repairs import base
-from ems.text.repairs.base import ORDER, SAMPLES, RepairReport, chosen, repaired, repairer, repairs
+from ems.text.repairs.base import (
+    COUNT,
+    ORDER,
+    SAMPLES,
+    RepairReport,
+    chosen,
+    repaired,
+    repairer,
+    repairs,
+)
 
 FOLDER = ROOT / "ems/text/repairs"
 PHRASES = list(
@@ -45,10 +53,8 @@ def examples():
 
 @pytest.mark.parametrize(("name", "code", "before", "after", "replacement"), [*examples()])
 def test_each_rule_does_what_its_example_says(name, code, before, after, replacement):
-    repair = repairs()[name](code)
-    assert repair.mend(before, "") == after
-    assert (replacement == base.COUNT) == repair.counts
-    assert repaired(before, code, (name,)) == (before if repair.counts else after)
+    assert any(own.mend(before, "") != before for own in repairs()[name](code))
+    assert repaired(before, code, (name,)) == (before if replacement == COUNT else after)
 
 
 CASES = [
@@ -147,10 +153,10 @@ def test_a_line_without_suspects_is_never_one_that_a_repair_would_change(code):
     texts = [text for text, own in PHRASES if own == code]
     texts += [damage(text, code, draw) or text for _, damage in KINDS.values() for text in texts]
     for name in ORDER:
-        if own := repairs()[name](code):
-            one = repairer((name,), (code,))
-            masks = one._masks(texts, one.tables[0])
-            unread = [text for text, mask in zip(texts, masks, strict=True) if not mask]
+        one = repairer((name,), (code,))
+        masks = one._masks(texts, one.tables[0])
+        unread = [text for text, mask in zip(texts, masks, strict=True) if not mask]
+        for own in repairs()[name](code):
             assert [text for text in unread if own.mend(text, text) != text] == []
 
 

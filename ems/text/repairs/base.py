@@ -70,35 +70,28 @@ class RepairReport:
             samples[place : place + 1] = [(line, before, after)]
 
 
-def rules(path: Path, language: str) -> Repair | None:
-    """Return the repair of a table: each `pattern` gets its `replacement` in its `languages` ("fr
+def rules(path: Path, language: str) -> list[Repair]:
+    """Return the repairs of a table: each `pattern` gets its `replacement` in its `languages` ("fr
     it"; "-fr it": all others; "": all), if the line has `first` followed by `second`
     (`Repair.suspects`). `before` and `after` are an example, which a test checks.
     """
 
     def applies(languages: str) -> bool:
-        return (language in languages.lstrip("-").split()) != languages.startswith("-")
+        listed = language in languages.lstrip("-").split()
+        return not languages or listed != languages.startswith("-")
 
-    own = [row for row in read_table(path) if not row["languages"] or applies(row["languages"])]
-    actions = [
-        partial(re.compile(row["pattern"]).sub, FUNCTIONS.get(action, action.replace(COUNT, "")))
-        for row in own
-        for action in [row["replacement"]]
-    ]
+    def made(first: str, second: str, pattern: str, action: str) -> Repair:
+        mend = partial(re.compile(pattern).sub, FUNCTIONS.get(action, action.replace(COUNT, "")))
+        return Repair([(first, second)], lambda text, _: mend(text), action == COUNT)
 
-    def mend(text: str, _: str) -> str:
-        for action in actions:
-            text = action(text)
-        return text
-
-    suspects = dict.fromkeys((row["first"], row["second"]) for row in own)
-    counts = any(row["replacement"] == COUNT for row in own)
-    return Repair([*suspects], mend, counts) if own else None
+    keys = ("first", "second", "pattern", "replacement")
+    own = [row for row in read_table(path) if applies(row["languages"])]
+    return [made(*map(row.__getitem__, keys)) for row in own]
 
 
 @cache
-def repairs() -> dict[str, Callable[[str], Repair | None]]:
-    """Return {name: function from a language to its repair}, in the order of application."""
+def repairs() -> dict[str, Callable[[str], list[Repair]]]:
+    """Return {name: function from a language to its repairs}, in the order of application."""
     folders = [Path(folder) for folder in import_module(__package__).__path__]
     files = {path.stem: path for each in folders for path in sorted(each.glob("[a-z]*.[pt][ys]*"))}
     del files["base"]
@@ -130,7 +123,7 @@ class Repairer:
         self.steps_of = cache(self._steps_of)
         for name in chosen(setting):
             for side, language in enumerate(languages):
-                if repair := repairs()[name](language):
+                for repair in repairs()[name](language):
                     self.steps.append((name, side, repair))
                     for classes in repair.suspects:
                         for table, characters in zip(self.tables[side], classes, strict=True):

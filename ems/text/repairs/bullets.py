@@ -16,11 +16,11 @@ ORDINAL = (
 _OTHER = re.compile(rf"\s*(?:[{_MARKS}#>(\[\"“”„«»‘'「『]|\d|[^:：]{{0,40}}[:：])")  # as well
 
 
-def repair(language: str) -> Repair:
+def repair(language: str) -> list[Repair]:
     ends = "[)]" if language in ORDINAL.split() else "[.)]"
     name = rf"[{_UPPER}][{_UPPER} .'-]{{1,19}}:\s+"
     mark = re.compile(rf"\s*(?:[{_MARKS}]\s+|\(?\d{{1,3}}{ends}\s+|{name})+(?=\S)")
-    return Repair((("\n", rf"[\s{_MARKS}(\d]"), (f"[{_UPPER}]", ":")), partial(_mended, mark))
+    return [Repair((("\n", rf"[\s{_MARKS}(\d]"), (f"[{_UPPER}]", ":")), partial(_mended, mark))]
 
 
 def _mended(mark: re.Pattern[str], text: str, other: str) -> str:

@@ -19,9 +19,10 @@ _KEPT |= dict.fromkeys(
 )
 
 
-def repair(language: str) -> Repair:
+def repair(language: str) -> list[Repair]:
     keep = f"(?![{_KEPT[language]}])" if language in _KEPT else ""
     dropped = re.compile(f"{keep}(?!{_VIRAMA}\u200b)(?:[{_CONTROL}]|{format_pattern()})")
-    joiners = "[\x00-\u05ff\u1c80-\uffff]", "[\u200c\u200d]"
+    joining = format_pattern().partition("(?<![")[2].partition("])")[0]
+    joiners = f"[^{joining}]", "[\u200c\u200d\u180e]"
     suspects = (f"{keep}[{_CONTROL}{_FORMAT}]", ""), joiners
-    return Repair(suspects, lambda text, _: dropped.sub("", text))
+    return [Repair(suspects, lambda text, _: dropped.sub("", text))]

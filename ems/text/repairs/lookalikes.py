@@ -14,13 +14,13 @@ from ems.base.files import read_table
 from ems.corpora.identifier import letters_of
 from ems.text.repairs.base import Repair
 
-LATIN = "[A-Za-zÀ-ÖØ-öø-ɏ]"
+LATIN = "[A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ]"
 OTHERS = {"cyrillic": "[Ѐ-ԯ]", "greek": "[Ͱ-Ͽἀ-῿µ]"}
 _WORD, _SHORT = re.compile(r"[^\W\d_]{2,}"), 4
 Doubles = list[tuple[str, dict[str, str], dict[str, str]]]  # letters, from Latin, to Latin
 
 
-def repair(language: str) -> Repair:
+def repair(language: str) -> list[Repair]:
     doubles: Doubles = [(letters, {}, {}) for letters in OTHERS.values()]
     for row in read_table(Path(__file__).with_suffix(".tsv")):
         _, forth, back = doubles[list(OTHERS).index(row["script"])]
@@ -30,7 +30,7 @@ def repair(language: str) -> Repair:
             back[row["other"]] = row["latin"]
     suspects = [pair for each in OTHERS.values() for pair in ((LATIN, each), (each, LATIN))]
     mend = partial(_mended, letters_of(language), doubles)
-    return Repair(suspects, lambda text, _: _WORD.sub(lambda word: mend(word[0]), text))
+    return [Repair(suspects, lambda text, _: _WORD.sub(lambda word: mend(word[0]), text))]
 
 
 def _mended(own: Any, doubles: Doubles, word: str) -> str:

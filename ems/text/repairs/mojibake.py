@@ -16,7 +16,7 @@ from ems.corpora.identifier import letters_of
 from ems.text.repairs.base import Repair
 
 CODECS = ("latin-1", *(f"sloppy-windows-{page}" for page in (1252, 1250, 1251, 1253, 1254, 1256)))
-_WORD = re.compile(r"[^ \t\n]*[^ \t\n\x00-\x7f][^ \t\n]*")
+_WORD = re.compile(r"[^ \t\n]+")
 _C1 = re.compile("[\x80-\x9f]+")
 _CLOSING = frozenset("”“’‘‚„»«…›‹–—\xa0\xad")  # may follow a word
 
@@ -44,15 +44,27 @@ def _sequence(codec: str) -> re.Pattern[str]:
     return re.compile(f"{two}{rest}|{three}{rest}{{2}}|{four}{rest}{{3}}")
 
 
-def repair(language: str) -> Repair:
-    *firsts, rest = ("|".join(each) for each in zip(*map(_parts, CODECS), strict=True))
+@cache
+def _any() -> tuple[list[str], re.Pattern[str]]:
+    """Return the classes of all encodings, and a pattern that every sequence fits."""
+    parts = [
+        f"[{''.join(each[1:-1] for each in part)}]"
+        for part in zip(*map(_parts, CODECS), strict=True)
+    ]
+    two, three, four, rest = parts
+    return parts, re.compile(f"{two}{rest}|{three}{rest}{{2}}|{four}{rest}{{3}}")
+
+
+def repair(language: str) -> list[Repair]:
+    *firsts, rest = _any()[0]
     suspects = [*((first, rest) for first in firsts), ("[\x80-\x9f]", "")]
-    return Repair(suspects, partial(_mended, letters_of(language)))
+    return [Repair(suspects, partial(_mended, letters_of(language)))]
 
 
 def _mended(own: Any, text: str, _: str) -> str:
     readings: dict[tuple[str, ...], dict[str, Reading]] = {}
-    for word in {*_WORD.findall(text)}:
+    words = [*filter(_any()[1].search, _WORD.findall(text))] if _any()[1].search(text) else []
+    for word in {*words}:
         for reading in _readings(own, word, 2):
             readings.setdefault(reading.codecs, {})[word] = reading
     certain = [each for each in readings.values() if any(word.certain for word in each.values())]
@@ -60,7 +72,9 @@ def _mended(own: Any, text: str, _: str) -> str:
         best = max(certain, key=lambda each: sum(word.sequences for word in each.values()))
         return _WORD.sub(lambda word: best[word[0]].text if word[0] in best else word[0], text)
     text = _C1.sub(lambda signs: signs[0].encode("latin-1").decode(CODECS[1]), text)
-    return _by_ftfy(own, text) if any(_sequence(each).search(text) for each in CODECS) else text
+    for word in words:
+        text = text.replace(word, _by_ftfy(own, word))
+    return text
 
 
 def _readings(own: Any, word: str, depth: int) -> Iterator[Reading]:
@@ -74,7 +88,7 @@ def _readings(own: Any, word: str, depth: int) -> Iterator[Reading]:
             new = _sequence(codec).sub(lambda each, by=codec: each[0].encode(by).decode(), word)
         except UnicodeDecodeError:
             continue
-        certain = len(found) > 1 or _is_certain(own, word, found[0])
+        certain = len(found) > 1 or _is_certain(own, word, new, found[0])
         inner = [*_readings(own, new, depth - 1)] if depth > 1 else []
         for each in inner:
             codecs, certain = (codec, *each.codecs), certain or each.certain
@@ -99,13 +113,14 @@ def _keeps_script(own: Any, word: str, new: str) -> bool:
     return bool(other or (after and all(map(own.match, after))))
 
 
-def _is_certain(own: Any, word: str, found: re.Match[str]) -> bool:
+def _is_certain(own: Any, word: str, new: str, found: re.Match[str]) -> bool:
     """Return whether no spelling explains this sequence, the only one of a word."""
     first, *rest = found[0]
     mixed = word[: found.start()][-1:].islower() and first.isupper()
     foreign = own is not None and first.isalpha() and not own.match(first)
-    strange = foreign or len(rest) > 1 or not rest[0].isalpha()
-    return mixed or (strange and not _CLOSING.issuperset(rest))
+    strange = len(rest) > 1 or not rest[0].isalpha()
+    foreign = foreign and new[found.start()].isalpha()
+    return mixed or foreign or (strange and not _CLOSING.issuperset(rest))
 
 
 def _by_ftfy(own: Any, text: str) -> str:
@@ -113,4 +128,5 @@ def _by_ftfy(own: Any, text: str) -> str:
 
     fixed = fix_encoding(text)
     new = "".join({*fixed} - {*text})
-    return fixed if "\ufffd" not in new and _plausible(own, new) else text
+    fits = "\ufffd" not in new and _plausible(own, new) and _keeps_script(own, text, fixed)
+    return fixed if fits else text
