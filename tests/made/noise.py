@@ -127,7 +127,7 @@ def quoted(text: str, draw: Draw) -> str:
 
 
 def quotes(text: str, language: str, draw: Draw) -> str | None:
-    return re.sub(r'(?<!\w)"([^"]+)"', r"``\1''", text)
+    return None if '""' in text else re.sub(r'(?<!\w)"([^"]+)"', r"``\1''", text)
 
 
 def tokenised(text: str, language: str, draw: Draw) -> str | None:

@@ -13,7 +13,9 @@ _UPPER = "A-ZÀ-ÖØ-Þ"
 ORDINAL = (
     "az bs cs da de eo et eu fi fo hr hu is ka kk ky lb lt lv mk nb nn no pl sk sl sq sr sv tr"
 )
-_OTHER = re.compile(rf"\s*(?:[{_MARKS}#>(\[\"“”„«»‘'「『]|\d|[^:：]{{0,40}}[:：])")  # as well
+# what may stand for it on the other side
+_OTHER = re.compile(rf"\s*[{_MARKS}#>(\[\"“”„«»‘'「『\d]")
+_OTHER_NAME = re.compile("[^:：]{0,40}[:：]")
 
 
 def repair(language: str) -> list[Repair]:
@@ -25,7 +27,8 @@ def repair(language: str) -> list[Repair]:
 
 def _mended(mark: re.Pattern[str], text: str, other: str) -> str:
     found = mark.match(text)
-    if not found or not other.strip() or _OTHER.match(other):
+    counterpart = _OTHER_NAME if found and ":" in found[0] else _OTHER
+    if not found or not other.strip() or counterpart.match(other):
         return text
-    numbers = re.findall(r"\d+", found[0])
+    numbers = re.findall(r"\d+(?=\.)", found[0])
     return text if any(number in other for number in numbers) else text[found.end() :]

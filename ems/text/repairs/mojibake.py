@@ -110,7 +110,7 @@ def _keeps_script(own: Any, word: str, new: str) -> bool:
     """Return whether a word in the letters of the language, if other than Latin, stays one."""
     before, after = ([sign for sign in text if sign.isalpha()] for text in (word, new))
     other = own is None or own.match("a") or not all(map(own.match, before))
-    return bool(other or (after and all(map(own.match, after))))
+    return bool(other or ((after or len(word) - len(new) > 1) and all(map(own.match, after))))
 
 
 def _is_certain(own: Any, word: str, new: str, found: re.Match[str]) -> bool:
