@@ -20,7 +20,7 @@ _OTHER_NAME = re.compile("[^:：]{0,40}[:：]")
 
 def repair(language: str) -> list[Repair]:
     ends = "[)]" if language in ORDINAL.split() else "[.)]"
-    name = rf"[{_UPPER}][{_UPPER} .'-]{{1,19}}:\s+"
+    name = rf"[{_UPPER}][{_UPPER} .'-]{{2,19}}:\s+"
     mark = re.compile(rf"\s*(?:[{_MARKS}]\s+|\(?\d{{1,3}}{ends}\s+|{name})+(?=\S)")
     return [Repair((("\n", rf"[\s{_MARKS}(\d]"), (f"[{_UPPER}]", ":")), partial(_mended, mark))]
 
@@ -30,5 +30,6 @@ def _mended(mark: re.Pattern[str], text: str, other: str) -> str:
     counterpart = _OTHER_NAME if found and ":" in found[0] else _OTHER
     if not found or not other.strip() or counterpart.match(other):
         return text
-    numbers = re.findall(r"\d+(?=\.)", found[0])
-    return text if any(number in other for number in numbers) else text[found.end() :]
+    numbers = re.findall(r"(?<=\()\d+|\d+(?=\.)", found[0])
+    kept = any(f"{int(number)}" in other for number in numbers)
+    return text if kept else text[found.end() :]

@@ -17,7 +17,8 @@ from ems.text.repairs.base import Repair
 
 CODECS = ("latin-1", *(f"sloppy-windows-{page}" for page in (1252, 1250, 1251, 1253, 1254, 1256)))
 _WORD = re.compile(r"[^ \t\n]+")
-_C1 = re.compile("[\x80-\x9f]+")
+_C1 = re.compile("[\x80\x82\x84\x85\x8b\x91-\x97\x99\x9b]")  # punctuation
+_SIGNS = frozenset("‘’‚“”„†•…‹›–—€™№ ")
 _CLOSING = frozenset("”“’‘‚„»«…›‹–—\xa0\xad")  # may follow a word
 
 
@@ -89,7 +90,8 @@ def _readings(own: Any, word: str, depth: int) -> Iterator[Reading]:
         except UnicodeDecodeError:
             continue
         certain = len(found) > 1 or _is_certain(own, word, new, found[0])
-        inner = [*_readings(own, new, depth - 1)] if depth > 1 else []
+        # a character that was read wrongly twice is two sequences or more
+        inner = [*_readings(own, new, depth - 1)] if depth > 1 and len(found) > 1 else []
         for each in inner:
             codecs, certain = (codec, *each.codecs), certain or each.certain
             yield Reading(codecs, each.text, len(found), certain)
@@ -110,7 +112,7 @@ def _keeps_script(own: Any, word: str, new: str) -> bool:
     """Return whether a word in the letters of the language, if other than Latin, stays one."""
     before, after = ([sign for sign in text if sign.isalpha()] for text in (word, new))
     other = own is None or own.match("a") or not all(map(own.match, before))
-    return bool(other or ((after or len(word) - len(new) > 1) and all(map(own.match, after))))
+    return bool(other or (all(map(own.match, after)) if after else _SIGNS.issuperset(new)))
 
 
 def _is_certain(own: Any, word: str, new: str, found: re.Match[str]) -> bool:
