@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from ems.base.errors import EmsError
-from ems.base.mistakes import mistake
+from ems.base.errors import EmsError, mistake
 from ems.base.outputs import Writes
 from ems.base.texts import STREAM
 from ems.commands import common
@@ -60,6 +59,7 @@ def clean(
     pairs: Annotated[Path, "TSV with a pair per line; - for stdin", Mark.STREAM] = STREAM,
     out: Annotated[Path, "file to write; - for stdout", Mark.STREAM, Writes()] = STREAM,
     filters: Annotated[list[str], "names of filters, or none (default: all)"] = (),
+    repairs: Annotated[list[str], "names of repairs, or none (default: all)"] = (),
     language: Annotated[bool, "also remove other languages, and exchange swapped sides"] = False,
     report: Annotated[Path | None, "JSON file of counts and examples to write", Writes()] = None,
 ) -> None:
@@ -71,12 +71,13 @@ def clean(
     from ems.text.clean_tsv import clean_tsv
     from ems.use.stream import write
 
-    codes, word = languages.split(","), [*filters] or ["default"]
+    codes = languages.split(",")
     if len({*codes}) != 2:
         raise mistake("no pair of languages", found=languages)
-    chosen = {"filters": word[0] if word in (["none"], ["default"]) else word}
+    chosen = {"filters": [*filters] or "default", "repairs": [*repairs] or "default"}
+    chosen = {key: "none" if names == ["none"] else names for key, names in chosen.items()}
     chosen |= {"language": {"swapped": "swap"}} if language else {}
-    settings, counts = checked(CleanSettings, chosen, "--filters"), CleanReport()
+    settings, counts = checked(CleanSettings, chosen, "ems clean"), CleanReport()
     try:
         write(out, clean_tsv(pairs, codes, settings, counts))
     finally:

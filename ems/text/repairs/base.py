@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from ems.base.errors import mistake
 from ems.base.files import read_table
-from ems.base.mistakes import mistake
 from ems.text.tsv import Pair
 
 # Mojibake needs the characters as they were read, and entities may hide any other damage.
@@ -44,7 +44,7 @@ class Repair:
 
     `suspects` are pairs of regular expressions of one character ("" is any): a line is read only
     if a character of the first is followed by one of the second; a line feed precedes each line.
-    `counts`: the text stays as it is, since the damage cannot be undone.
+    `counts`: the text stays unchanged, since the damage cannot be undone.
     """
 
     suspects: Sequence[tuple[str, str]]

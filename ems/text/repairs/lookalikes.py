@@ -1,8 +1,8 @@
 """Undo letters of another script that look alike, inside a word (`Mосква`, Latin M -> `Москва`).
 
 lookalikes.tsv has the letters. A word changes to the script in which all its letters exist; if both
-have them all, to that of most letters, in a draw to that of the language. Short codes such as CO2
-stay, and abbreviations with an ending.
+have them all, to the script of most letters, in a draw to the language's script. Short codes such
+as CO2 stay, and abbreviations with an ending.
 """
 
 import re
