@@ -54,7 +54,7 @@ def test_a_filter_removes_and_counts_what_it_says(name, value, gone, stays):
 
 def test_every_filter_of_the_schema_is_tested_and_off_by_default():
     elsewhere = {"format_characters", "language", "similarity", "commands"}  # test_noise.py
-    elsewhere |= {"filters"}  # test_pair_filters.py
+    elsewhere |= {"filters", "repairs"}  # test_pair_filters.py, test_repairs.py
     assert {case[0] for case in CASES} | elsewhere == set(CleanSettings.model_fields)
     assert tiny().clean == CleanSettings()
     kept, report = clean(PAIRS)
