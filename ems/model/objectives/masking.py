@@ -6,7 +6,6 @@ step) and of a pair's place in the step, so they do not depend on the number of 
 
 import unicodedata
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 import numpy as np
 import sentencepiece
@@ -108,8 +107,18 @@ def masked_count(lengths: np.ndarray) -> np.ndarray:
 
 def sentence_keys(batch: Batch) -> np.ndarray:
     """Hash the tokens of each sentence to 64 bits, by row: int64[2B]."""
-    sentences = np.split(batch.tokens, np.cumsum(batch.lengths)[:-1])
-    digests = b"".join(blake2b(tokens, digest_size=8).digest() for tokens in sentences)
-    keys = np.empty(len(sentences), np.int64)
-    keys[batch.rows] = np.frombuffer(digests, np.int64)
+    lengths = batch.lengths
+    starts = np.cumsum(lengths) - lengths
+    position = np.arange(len(batch.tokens)) - np.repeat(starts, lengths)
+    mixed = _mix(_mix(batch.tokens.astype(np.uint64)) + position.astype(np.uint64))
+    keys = np.empty(len(lengths), np.int64)
+    keys[batch.rows] = _mix(np.add.reduceat(mixed, starts)).view(np.int64)
     return keys
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """Mix uint64 so that every bit of the result depends on every bit of the input (splitmix64)."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
