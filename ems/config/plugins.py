@@ -1,8 +1,9 @@
 """Find the plug-ins that settings name: benchmarks, segmenters and repairs.
 
 A benchmark is a folder of ems.benchmarks, or of the project's extensions/. Its `__init__.py` holds
-its record, which is light to import: the experiment, the rules and the command line read it. Its
-modules that need libraries are `data`, `score`, `table` and `demo`.
+its record, which is light to import: the experiment, the rules and the command line read it. Ours
+have its plain values in record.yaml. Modules that need libraries are `data`, `score`, `table` and
+`demo`.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 from ems.base.errors import EmsError, mistake
 from ems.base.schema import Settings
@@ -92,6 +94,19 @@ class Benchmark:
 
 PACKAGE = "ems.benchmarks"
 FAMILIES = "families"
+
+
+def read_record(package: str, **own: Any) -> Benchmark:
+    """Return the record in record.yaml next to the file `package`, and its `own` fields that are
+    Python objects. A list of codes stands for codes that are the same in the benchmark.
+    """
+    from ems.config.load import load_yaml  # imported late: it knows the benchmarks
+
+    values = load_yaml(Path(package).with_name("record.yaml"))
+    lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    if "codes" in lists:
+        lists["codes"] = same(" ".join(lists["codes"]))
+    return Benchmark(**{**values, **lists, **own})
 
 
 @cache

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from ems.base.records import whole
 from ems.base.schema import Settings, ShortName, listing
-from ems.config.plugins import Benchmark, same
+from ems.config.plugins import read_record
 
 
 class Protocol(Settings):
@@ -16,11 +16,4 @@ class Protocol(Settings):
     """Largest number of sentences of an alignment, on both sides together."""
 
 
-BENCHMARK = Benchmark(
-    title="sentence alignment",
-    licence="GPL-2.0",
-    source="a directory or a URL with test0.de",
-    codes=same("de fr"),
-    between="",
-    protocol=Protocol,
-)
+BENCHMARK = read_record(__file__, protocol=Protocol)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from ems.base.records import whole
 from ems.config.benchmarks import SearchProtocol
-from ems.config.plugins import Benchmark, same
+from ems.config.plugins import read_record
 
 
 class Protocol(SearchProtocol):
@@ -17,12 +17,4 @@ class Protocol(SearchProtocol):
     """Number of extracted pairs outside the gold standard to keep in the score file, best first."""
 
 
-BENCHMARK = Benchmark(
-    title="BUCC 2018",
-    licence="none stated; for research",
-    source="a directory or a URL with bucc2018-de-en.training-gold.tar.bz2",
-    codes=same("de fr ru zh"),
-    family="mining",
-    hours=24,
-    protocol=Protocol,
-)
+BENCHMARK = read_record(__file__, protocol=Protocol)

@@ -1,7 +1,7 @@
 """CLS (Amazon reviews, version 1): is a review positive? Three domains."""
 
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import Benchmark, same
+from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -11,13 +11,4 @@ class Probe(ProbeSettings):
     """Puts the summary before the text."""
 
 
-BENCHMARK = Benchmark(
-    title="Amazon reviews, version 1 (CLS)",
-    status="closed",
-    licence="Amazon reviews, for research",
-    obtain="ask for cls-acl10-unprocessed.tar.gz at https://zenodo.org/record/3251672",
-    source="a directory or a URL with cls-acl10-unprocessed.tar.gz",
-    codes=same("de en fr") | {"ja": "jp"},
-    family="classification",
-    probe=Probe,
-)
+BENCHMARK = read_record(__file__, probe=Probe)

@@ -1,7 +1,7 @@
 """Europarl: finding the translations of 2,000 sentences among 200,000, scored per direction."""
 
 from ems.config.benchmarks import DrawnProtocol, Margin
-from ems.config.plugins import Benchmark, same
+from ems.config.plugins import read_record
 
 
 class Protocol(DrawnProtocol):
@@ -11,14 +11,4 @@ class Protocol(DrawnProtocol):
     """The margin; absolute: plain cosine."""
 
 
-BENCHMARK = Benchmark(
-    title="Europarl",
-    task="XSR",
-    licence="no known restrictions; see OPUS",
-    codes=same("de es fr it"),
-    corpus="Europarl",
-    drawn=True,
-    family="retrieval",
-    hours=24,
-    protocol=Protocol,
-)
+BENCHMARK = read_record(__file__, protocol=Protocol)

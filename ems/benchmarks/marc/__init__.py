@@ -2,7 +2,7 @@
 
 from ems.base.records import whole
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import Benchmark, same
+from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -14,14 +14,4 @@ class Probe(ProbeSettings):
     """Number of training reviews, drawn at random, half of each class."""
 
 
-BENCHMARK = Benchmark(
-    title="Amazon reviews, version 2 (MARC)",
-    status="withdrawn",
-    licence="Amazon, academic research only, not to be passed on",
-    obtain="Amazon withdrew it; use a copy obtained while it was offered "
-    "(json/{train,dev,test}/dataset_XX_*.json)",
-    source="a directory or a URL with test/dataset_de_test.json",
-    codes=same("de en es fr ja zh"),
-    family="classification",
-    probe=Probe,
-)
+BENCHMARK = read_record(__file__, probe=Probe)

@@ -6,7 +6,7 @@ from ems.base.records import Dropout
 from ems.base.schema import Decay, listing
 from ems.benchmarks.mldoc import LANGUAGES
 from ems.config.benchmarks import Epochs, ExampleCount, HiddenLayers, ProbeSettings
-from ems.config.plugins import Benchmark
+from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -27,15 +27,4 @@ class Probe(ProbeSettings):
     """Number of titles drawn for the test."""
 
 
-BENCHMARK = Benchmark(
-    title="RCV2 headlines",
-    task="RCV2",
-    status="closed",
-    licence="Reuters, by agreement with NIST",
-    obtain="ask NIST for RCV1 and RCV2 (https://trec.nist.gov/data/reuters/reuters.html) and "
-    "unpack them to rcv1/ and RCV2_Multilingual_Corpus/",
-    codes=LANGUAGES,
-    demo="reuters",
-    family="classification",
-    probe=Probe,
-)
+BENCHMARK = read_record(__file__, codes=LANGUAGES, probe=Probe)

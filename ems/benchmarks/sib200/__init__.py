@@ -2,7 +2,7 @@
 
 from ems.base.schema import OwnCode
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import Benchmark
+from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -15,14 +15,4 @@ class Probe(ProbeSettings):
     """The training language, instead of English."""
 
 
-BENCHMARK = Benchmark(
-    title="SIB-200",
-    licence="text CC BY-SA 4.0, topics Apache-2.0",
-    source="a directory or a URL with deu_Latn/train.tsv",
-    published="https://raw.githubusercontent.com/dadelani/sib-200/593cea88519930f776c1a4a1980b6a35b39dca57/data/annotated",
-    codes="flores200",
-    by_language=True,
-    parallel=True,
-    family="classification",
-    probe=Probe,
-)
+BENCHMARK = read_record(__file__, probe=Probe)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ems.base.records import Dropout
 from ems.config.benchmarks import Epochs, ExampleCount, HiddenLayers, Patience, ProbeSettings
-from ems.config.plugins import Benchmark, same
+from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -21,12 +21,4 @@ class Probe(ProbeSettings):
     patience: Patience = 3
 
 
-BENCHMARK = Benchmark(
-    title="XNLI",
-    licence="CC BY-NC 4.0",
-    source="a directory or a URL with XNLI-1.0.zip",
-    codes=same("ar bg de el en es fr hi ru sw th tr ur vi zh"),
-    hours=10,
-    parallel=True,
-    probe=Probe,
-)
+BENCHMARK = read_record(__file__, probe=Probe)

@@ -1,5 +1,5 @@
 """xsim: how often margin-based search misses the English translation, on FLORES-200."""
 
-from ems.config.plugins import Benchmark
+from ems.config.plugins import read_record
 
-BENCHMARK = Benchmark(title="xsim", sets=("flores200",), between="en", parallel=True)
+BENCHMARK = read_record(__file__)
