@@ -289,8 +289,7 @@ def check_languages(key: str, codes: Iterable[str], allowed: Collection[str]) ->
         if code not in allowed:
             own = language_table.code_among(allowed, code)
             hint = f" (here it is {own})" if own else ""
-            words = {"code": code, "hint": hint, "allowed": list(allowed)}
-            raise mistake("unknown language", key=key, **words)
+            raise mistake("unknown language", key=key, code=code, hint=hint, allowed=list(allowed))
 
 
 def with_table(languages: Iterable[str]) -> list[str]:

@@ -56,8 +56,7 @@ def load_site(path: Path, overrides: Json | None = None) -> Site:
         os.scandir(folder).close()
     except OSError as error:
         if not isinstance(error, FileNotFoundError) or folder.is_symlink():
-            words = {"folder": str(folder), "reason": error.strerror}
-            raise mistake("data is no folder", path=path, **words) from None
+            raise mistake("data is no folder", path=path, folder=str(folder), error=error) from None
     return site
 
 

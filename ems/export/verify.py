@@ -72,8 +72,9 @@ def verify_folder(folder: Path, expected: bytes) -> Figures:
         comparison = result.get(name, {})
         cosine = comparison.get("mean_cosine" if name == "int8" else "least_cosine", 1.0)
         if "shape" in comparison or not cosine >= least:
-            words = {"name": name, "cosine": cosine, "least": least}
-            raise mistake("other vectors", comparison=comparison, **words)
+            raise mistake(
+                "other vectors", comparison=comparison, name=name, cosine=cosine, least=least
+            )
     return result
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from string import Formatter
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -66,15 +66,12 @@ class Words(Settings):
 
 
 @cache
-def read_words(path: Path) -> dict[str, dict[str, Shown]]:
-    """Return command -> output -> its words. Raises `EmsError` for a malformed file."""
-    return dict(checked(Words, load_yaml(path), path))
-
-
 def words_of(benchmark: str = "") -> dict[str, dict[str, Shown]]:
-    """Return the words of a benchmark's tables and figures, or of the tables of no benchmark."""
+    """Return command -> output -> words, of a benchmark's tables and figures or of those of no
+    benchmark. Raises `EmsError` for a malformed file.
+    """
     path = folder(benchmark) / "table.yaml" if benchmark else Path(__file__).with_name("words.yaml")
-    return read_words(path) if path.is_file() else dict(Words())
+    return dict(checked(Words, load_yaml(path), path) if path.is_file() else Words())
 
 
 @cache
@@ -83,7 +80,9 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
     P@1 if all that one needs is a `note`.
     """
     shown = words_of(benchmark)["table"].items()
-    tables = {name: precision_table(benchmark, name) for name, words in shown if words.note}
+    columns = partial(engine.one_each, order=in_table_one_order)
+    names = (name for name, words in shown if words.note)
+    tables = {name: noted_table(benchmark, "P@1", columns, table=name) for name in names}
     tables |= {name: accuracy_table(benchmark, name) for name, words in shown if words.heading}
     if has_module(benchmark, "table"):
         tables |= getattr(module(benchmark, "table"), "TABLES", {})
@@ -112,10 +111,22 @@ def printed_rows(benchmark: str, table: str, models: Callable[[], Models]) -> Pr
     return words.rows.model_copy(update=own)
 
 
-def precision_table(benchmark: str, table: str) -> Declaration:
-    """Return a table of P@1 with a column per label, and their mean."""
-    columns = partial(engine.one_each, order=in_table_one_order)
-    return Declaration({benchmark: ""}, "P@1", columns, noted(benchmark, table))
+def noted_table(
+    benchmark: str,
+    metric: str,
+    columns: Callable[[Sequence[Scores]], list[Column]],
+    models: Callable[[], Models] | None = None,
+    table: str = "",
+    **own: Any,
+) -> Declaration:
+    """Return a table (default: of the benchmark's name) whose `note` and rows of the paper, of
+    `models`, table.yaml describes.
+    """
+    table = table or benchmark
+    own = {"about": noted(benchmark, table), **own}
+    if models:
+        own["printed"] = printed_rows(benchmark, table, models)
+    return Declaration({benchmark: ""}, metric, columns, **own)
 
 
 def accuracy_table(benchmark: str, table: str) -> Declaration:
@@ -222,11 +233,7 @@ def retrieval_table(
         drawn = f"{protocol('queries'):,} queries among {protocol('candidates'):,} candidates"
         return [f"{title} {systems[0].version}: {description}, of {drawn}, by {measure}. {BEST}"]
 
-    return Declaration(
-        benchmarks={benchmark: ""},
-        metric="P@1",
-        label=label,
-        columns=lambda systems: engine.one_each(systems, order, models()),
-        about=about,
-        printed=printed_rows(benchmark, benchmark, models),
-    )
+    def columns(systems: Sequence[Scores]) -> list[Column]:
+        return engine.one_each(systems, order, models())
+
+    return noted_table(benchmark, "P@1", columns, models, label=label, about=about)

@@ -193,6 +193,10 @@ def headings(columns: Iterable[Column]) -> list[str]:
     return [column.heading for column in columns]
 
 
+def one_block(columns: Iterable[Column]) -> list[Block]:
+    return [Block(headings(columns))]
+
+
 def mean(values: Values, members: Sequence[str]) -> float | None:
     """Return the mean over `members`; None when there are none or one has no value."""
     present = [value for name in members if (value := values.get(name)) is not None]

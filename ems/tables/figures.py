@@ -261,15 +261,13 @@ def plot_cleaning(report: Path, out: Path) -> None:
         for axes, (title, shares) in zip(panes, panels.items(), strict=True):
             left = np.zeros(len(names))
             for number, (label, share) in enumerate(shares.items()):
-                look = {"facecolor": f"C{number % canvas.COLOURS}" if label else "#BBBBBB"}
-                look |= {
-                    "hatch": HATCHES[number // canvas.COLOURS % len(HATCHES)],
-                    "edgecolor": "white",
-                }
-                axes.barh(names, share, left=left, linewidth=0, **look)
+                colour = f"C{number % canvas.COLOURS}" if label else "#BBBBBB"
+                hatch = HATCHES[number // canvas.COLOURS % len(HATCHES)]
+                look = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+                axes.barh(names, share, left=left, **look)
                 left += share
                 text = f"changed: {label}" if shares is changed else label
-                keys += [Patch(label=text, linewidth=0, **look)] if label else []
+                keys += [Patch(label=text, **look)] if label else []
             axes.set_xlabel(title)
         panes[0].set_ylim(len(names) - 0.4, -0.6)
         for place, (share, total) in enumerate(zip(kept, read, strict=True)):
@@ -282,10 +280,7 @@ def plot_cleaning(report: Path, out: Path) -> None:
 def _shares(counts: list[list[dict[str, int]]], totals: np.ndarray) -> dict[str, np.ndarray]:
     """Return label -> percentage of each row's total, the largest first."""
     sums, labels = [sum(map(Counter, row), Counter[str]()) for row in counts], headings_of("reason")
-    shares = {
-        name: np.array([each[name] for each in sums]) / totals * 100 for name in set().union(*sums)
-    }
-    order = sorted(
-        filter(lambda name: shares[name].any(), shares), key=lambda n: (-shares[n].max(), n)
-    )
+    columns = {name: np.array([each[name] for each in sums]) for name in set().union(*sums)}
+    shares = {name: counts / totals * 100 for name, counts in columns.items() if counts.any()}
+    order = sorted(shares, key=lambda name: (-shares[name].max(), name))
     return {labels.get(name, name.replace("_", " ")): shares[name] for name in order}

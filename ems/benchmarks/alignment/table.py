@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from ems.benchmarks.alignment.data import LENGTHS, MAIN, MEASURES
-from ems.tables.declarations import noted, printed_rows
-from ems.tables.engine import Column, Declaration, headings
+from ems.tables.declarations import noted_table
+from ems.tables.engine import Column, one_block
 from ems.tables.scores import Scores
-from ems.tables.table import Block
 
 PUBLISHED = {  # percent, over the seven test documents
     "vecalign": dict(zip(MEASURES, (89.9, 90.4, 90.2, 98.5, 98.7, 98.6), strict=True)),
@@ -24,14 +23,13 @@ def _columns(systems: Sequence[Scores]) -> list[Column]:
 
 
 TABLES = {
-    "alignment": Declaration(
-        benchmarks={"alignment": ""},
-        metric="F1",
+    "alignment": noted_table(
+        "alignment",
+        "F1",
+        _columns,
+        lambda: PUBLISHED,
         label=lambda file, row: row.split or MAIN,
-        columns=_columns,
-        blocks=lambda columns: [Block(headings(columns))],
-        about=noted("alignment", "alignment"),
+        blocks=one_block,
         shared=LENGTHS,
-        printed=printed_rows("alignment", "alignment", lambda: PUBLISHED),
     )
 }

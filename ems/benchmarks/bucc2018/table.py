@@ -14,11 +14,11 @@ from ems.base.errors import Damaged
 from ems.base.records import Record, fitting, only
 from ems.base.texts import is_plain
 from ems.bench.scores import read_score_file
-from ems.tables.declarations import noted, printed_rows, words_of
-from ems.tables.engine import Declaration, headings, one_each
+from ems.tables.declarations import noted, noted_table, words_of
+from ems.tables.engine import one_block, one_each
 from ems.tables.printed import in_given_order, load_table
 from ems.tables.scores import Scores
-from ems.tables.table import Block, Table, Value, write_table
+from ems.tables.table import Table, Value, write_table
 
 THRESHOLDS = {
     "oracle": "Each language pair's threshold maximises F1 on the same gold pairs (oracle), as in "
@@ -38,14 +38,14 @@ def _about(systems: Sequence[Scores]) -> list[str]:
     return [*noted("bucc2018", "bucc2018")(systems), THRESHOLDS[threshold]]
 
 
-BUCC = Declaration(
-    benchmarks={"bucc2018": ""},
-    metric="F1",
+BUCC = noted_table(
+    "bucc2018",
+    "F1",
+    lambda systems: one_each(systems, partial(in_given_order, first=PAIRS), _models()),
+    _models,
     label=lambda file, row: f"en-{row.source}",
-    columns=lambda systems: one_each(systems, partial(in_given_order, first=PAIRS), _models()),
-    blocks=lambda columns: [Block(headings(columns))],
+    blocks=one_block,
     about=_about,
-    printed=printed_rows("bucc2018", "bucc2018", _models),
 )
 
 
@@ -87,19 +87,15 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
             f"language pair, as in {words_of('bucc2018')['table']['bucc_missed'].paper}."
         ],
     )
-    latin = [[cell if _printable(str(cell)) else None for cell in row] for row in rows]
+    latin = [[cell if _is_latin(str(cell)) else None for cell in row] for row in rows]
     dash = "A dash replaces a sentence in a script that pdfLaTeX lacks; see the .md or .csv file."
     notes = table.notes if latin == rows else [*table.notes, dash]
     write_table(table, out, latex=replace(table, rows=latin, notes=notes))
 
 
-def _printable(text: str) -> bool:
+def _is_latin(text: str) -> bool:
     """Return True if pdfLaTeX (T1, TS1) has all characters; it has the Windows Latin code page."""
-    try:
-        text.encode("cp1252")
-    except UnicodeEncodeError:
-        return False
-    return is_plain(text)
+    return is_plain(text) and text.encode("cp1252", "ignore").decode("cp1252") == text
 
 
 TABLES = {"bucc2018": BUCC, "bucc_missed": write_missed_table}

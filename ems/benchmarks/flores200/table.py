@@ -11,12 +11,11 @@ from pathlib import Path
 
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.plugins import benchmark
-from ems.tables.declarations import noted, printed_rows
-from ems.tables.engine import Column, Declaration, headings, part_of
+from ems.tables.declarations import noted_table
+from ems.tables.engine import Column, one_block, part_of
 from ems.tables.printed import load_flores_groups, load_table
 from ems.tables.scores import Families, Scores, read_scores
 from ems.tables.study import AblationColumns
-from ems.tables.table import Block
 
 _models = partial(load_table, "ems-v2-table07-flores", "pair")
 
@@ -39,14 +38,8 @@ def _columns(systems: Sequence[Scores]) -> list[Column]:
     return [*columns, *(Column(f"{name} ({len(of):,})", of) for name, of in own.items() if of)]
 
 
-FLORES = Declaration(
-    benchmarks={"flores200": ""},
-    metric="P@1",
-    label=_direction,
-    columns=_columns,
-    blocks=lambda columns: [Block(headings(columns))],
-    about=noted("flores200", "flores"),
-    printed=printed_rows("flores200", "flores", _models),
+FLORES = noted_table(
+    "flores200", "P@1", _columns, _models, "flores", label=_direction, blocks=one_block
 )
 TABLES = {"flores": FLORES}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ems.config.plugins import benchmark
 from ems.tables import engine
-from ems.tables.declarations import noted, printed_rows
+from ems.tables.declarations import noted_table
 from ems.tables.engine import Column, Declaration, labels_of, part_of
 from ems.tables.printed import AVERAGE, TATOEBA, load_groups, load_tatoeba, tatoeba_codes
 from ems.tables.scores import Families, Scores, read_scores
@@ -34,15 +34,8 @@ def _blocks(columns: list[Column]) -> list[Block]:
 
 
 def _table(name: str, seen: bool) -> Declaration:
-    return Declaration(
-        benchmarks={"tatoeba": ""},
-        metric="P@1",
-        columns=partial(_columns, groups=seen),
-        blocks=_blocks,
-        seen=seen,
-        about=noted("tatoeba", name),
-        printed=printed_rows("tatoeba", name, load_tatoeba),
-    )
+    columns = partial(_columns, groups=seen)
+    return noted_table("tatoeba", "P@1", columns, load_tatoeba, name, blocks=_blocks, seen=seen)
 
 
 TABLES = {"tatoeba": _table("tatoeba", True), "tatoeba_unseen": _table("tatoeba_unseen", False)}

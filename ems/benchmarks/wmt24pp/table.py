@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ems.bench.scores import ENGLISH
 from ems.config.languages import UNSEEN
-from ems.tables.declarations import noted
-from ems.tables.engine import Column, Declaration, average, own_codes
+from ems.tables.declarations import noted_table
+from ems.tables.engine import Column, average, own_codes
 from ems.tables.scores import Scores
 
 
@@ -22,12 +22,4 @@ def _columns(systems: Sequence[Scores]) -> list[Column]:
     ]
 
 
-TABLES = {
-    "wmt24pp": Declaration(
-        benchmarks={"wmt24pp": ""},
-        metric="P@1",
-        label=lambda file, row: row.direction,
-        columns=_columns,
-        about=noted("wmt24pp", "wmt24pp"),
-    )
-}
+TABLES = {"wmt24pp": noted_table("wmt24pp", "P@1", _columns, label=lambda file, row: row.direction)}
