@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from ems.base.errors import EmsError, mistake
+from ems.base.errors import mistake
 from ems.base.files import read_table
 from ems.base.records import Json
 from ems.config import languages
@@ -30,9 +30,7 @@ HERE = Path(__file__).parent
 UPDATED = languages.UPDATED.with_name("overlaps.tsv.xz")  # of `ems corpora update` from a clone
 _CLASSES = read_table(HERE / "noise.tsv")
 NOISE = {row["class"]: row["meaning"] for row in _CLASSES}  # in the order `ems init` prefers
-NOISE_SHARE = {
-    row["class"]: float(row["noise"]) for row in _CLASSES
-}  # estimated share of bad pairs
+NOISE_SHARE = {row["class"]: float(row["noise"]) for row in _CLASSES}  # estimated, of bad pairs
 OF_KIND = {"crawled": "mined", "lexical": "names", "software": "strings"}  # class of a kind
 
 
@@ -85,11 +83,8 @@ def catalogue() -> dict[str, CatalogueEntry]:
         known[name] = CatalogueEntry(noise=noise, **row)
     for row in read_table(HERE / "catalogue.tsv"):
         name, versions = row.pop("name"), tuple(row.pop("versions").split())
-        fact, rated = (
-            known.get(name, CatalogueEntry()),
-            {key: text for key, text in row.items() if text},
-        )
-        known[name] = replace(fact, versions=versions, **rated)
+        rated = {key: text for key, text in row.items() if text}
+        known[name] = replace(known.get(name, CatalogueEntry()), versions=versions, **rated)
     return known
 
 
@@ -193,10 +188,8 @@ def check_corpora(experiment: Experiment) -> None:
             continue
         if not versions:
             named = did_you_mean(corpus.name, {*catalogue(), *opus_releases()})
-            raise EmsError(
-                f"{key}.name: unknown corpus {corpus.name!r}{named}; `ems corpora search LANGUAGE` "
-                f"lists the corpora of OPUS, as of {opus_date()} ({newer})"
-            )
+            words = {"named": named, "date": opus_date(), "newer": newer}
+            raise mistake("unknown corpus", key=key, corpus=corpus, **words)
         raise mistake("unknown version", key=key, corpus=corpus, versions=versions, newer=newer)
 
 
@@ -279,8 +272,6 @@ def set_sizes(experiment: Experiment) -> list[Json]:
         known = opus_files(corpus, evalset.version)
         files = [known.get(pair_name("en", code)) for code in evalset.languages]
         place = {"evalset": name, "corpus": corpus, "version": evalset.version}
-        whole = summed(files)
-        sizes.append(
-            {**place, "files": len(files), "lines": whole.pairs, "kilobytes": whole.kilobytes}
-        )
+        whole, place = summed(files), {**place, "files": len(files)}
+        sizes.append({**place, "lines": whole.pairs, "kilobytes": whole.kilobytes})
     return sizes

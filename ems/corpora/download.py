@@ -144,8 +144,7 @@ class PartialFile:
         kind = answer.headers.get("Content-Type", "")
         page = next((word for word in ("html", "xml") if word in kind.lower()), None)
         if page and MARKUP.get(Path(self.name).suffix.lower()) != page:
-            problem = f"expected a file, found a web page ({short(kind)})"
-            raise EmsError(f"{self.url}: {problem}; {WAY_OUT}")
+            raise mistake("web page", this=self, kind=short(kind), way_out=WAY_OUT)
         encoding = answer.headers.get("Content-Encoding") or "identity"
         if encoding.lower() != "identity" and not self.name.endswith((".gz", ".tgz")):
             raise mistake("compressed on its way", this=self, encoding=short(encoding))
@@ -265,8 +264,7 @@ def _complete(part: PartialFile, downloads: Downloads) -> None:
         pause = min(LONGEST_PAUSE, downloads.pause * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)
         pause = max(pause, again.wait or 0)
         if pause > LONGEST_WAIT:
-            request = f"the server asks to wait {pause:,.0f} s"
-            raise EmsError(f"{part.url}: {again}; {request}: run it later")
+            raise mistake("long wait", part=part, again=again, pause=pause)
         retry = f"retry {failures} of {downloads.retries} in {pause:.1f} s"
         log.info("download %s: %s; %s", part.name, again, retry)
         time.sleep(pause)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from ems.base.errors import Damaged, EmsError
+from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import atomic_path, check_readable, sha256_file, write_json
 from ems.base.progress import Progress, log
 from ems.base.records import Json
@@ -210,18 +210,14 @@ def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool 
         if not isinstance(error, Damaged):
             raise EmsError(text) from None
         if is_remote(location):
-            advice = "fetch it again later, or set `sources` to another host or directory"
-            raise EmsError(f"{text}; {advice}") from None
+            raise mistake("damaged at the source", text=text) from None
         raise Damaged(local_path(location), text.removeprefix(f"{location}: ")) from None
     lock = {"url": location, "bytes": path.stat().st_size, "sha256": sha256_file(path), **added}
     if locked and lock_of(out).exists():
         first = read_lock(out)
         if first.sha256 != lock["sha256"]:
-            raise EmsError(
-                f"{location}: sha256 {lock['sha256'][:12]}… ({lock['bytes']:,} bytes), but the "
-                f"first download had {first.sha256[:12]}… ({first.bytes:,} bytes): the "
-                f"source changed. If that is right, delete {lock_of(out)} and run again"
-            )
+            words = {"first": first, "lock": lock, "path": lock_of(out)}
+            raise mistake("source changed", location=location, **words)
     return lock
 
 
@@ -232,9 +228,7 @@ def _copied(source: Path, out: Path) -> Iterator[Path]:
     try:
         reader = open(source, "rb")  # noqa: SIM115
     except FileNotFoundError:
-        raise EmsError(
-            f"{source}: no such file; check `sources` and the corpus's languages"
-        ) from None
+        raise mistake("no file at the source", source=source) from None
     except (PermissionError, IsADirectoryError) as error:
         raise EmsError(f"{source}: cannot be read ({error.strerror})") from None
     path = part_path(out)

@@ -90,8 +90,7 @@ def decode_lines(
             problem = error.reason
         if problem and undecodable != "drop":
             place = f"line {line_number:,}{f' of {member}' if member else ''}"
-            advice = "convert the corpus to UTF-8, or set clean.undecodable: drop"
-            raise EmsError(f"{path}: {place} is not UTF-8 ({problem}); {advice}")
+            raise mistake("not UTF-8", path=path, place=place, problem=problem)
         decoded.append(None if problem else text)
     return decoded
 
@@ -196,8 +195,7 @@ def probe_files(paths: list[Path], codes: list[str]) -> Probe:
     """
     name, sample = "-".join(codes), Sample(codes)
     if not all(codes) or len(codes) > 2:
-        problem = f"expected two languages, or one of documents, found {name or 'none'}"
-        raise EmsError(f"{paths[0]}: {problem}; name them: --languages en,da")
+        raise mistake("number of languages", path=paths[0], found=name or "none")
     if len(codes) == 1:
         count_documents(paths[0], sample)
     elif paths[0].suffix == ".zip":

@@ -154,11 +154,9 @@ def _changes(old: Files, new: Files) -> tuple[int, int, int]:
 
 def _of_api(api: str, kept: Path, downloads: Downloads) -> Iterator[OpusRelease]:
     listed = kept / "corpora.json"
-    fetch(
-        f"{api}?corpora=True", listed, partial(_check, dict[str, list[NonBlank]]), False, downloads
-    )
-    names = sorted(set(read_json(listed, dict[str, list[NonBlank]])["corpora"]))
-
+    schema = dict[str, list[NonBlank]]
+    fetch(f"{api}?corpora=True", listed, partial(_check, schema), False, downloads)
+    names = sorted(set(read_json(listed, schema)["corpora"]))
     one = partial(_ask, api, kept, downloads)
     fetch_each("OPUS's API", "corpora", names, one, api, downloads)
     elsewhere = 0
@@ -216,9 +214,8 @@ def _of_clone(place: str) -> Iterator[OpusRelease]:
             before = known.get(name, OpusFile(None, None))
             files[name] = OpusFile(before.pairs or numbers.get("alignments"), before.kilobytes)
         if files:
-            yield OpusRelease(
-                corpus, (_day(path, info.get("release date", "")), version), version, files
-            )
+            day = _day(path, info.get("release date", ""))
+            yield OpusRelease(corpus, (day, version), version, files)
 
 
 def _overlaps_of_clone(place: str) -> Iterator[tuple[str, str, str, float]]:

@@ -174,8 +174,7 @@ def counts_of(report: CleanReport, *names: str) -> Json:
 
 
 def merge_reports(experiment: Experiment, reports: list[Path], out: Path) -> None:
-    read = [read_json(path, ReportFile, "*.json") for path in reports]
-    entries = [report.written for report in read]
+    entries = [read_json(path, ReportFile, "*.json").written for path in reports]
     write_json(out, {**plain(experiment.decontaminate), "corpora": entries})
 
 
@@ -221,8 +220,7 @@ def _check_may_be_empty(job: CleanJob, report: CleanReport) -> None:
 
 def clean_pairs(job: CleanJob, scratch: Path) -> Cleaned:
     """Stream the pairs of a corpus through every filter; `scratch` takes temporary files."""
-    report, source = CleanReport(), job.source
-    own = job.corpus.paths
+    report, source, own = CleanReport(), job.source, job.corpus.paths
     lines = [count_rows(file) for file in job.files]
     rows, filters = _read(job, lines, report), job_filters(job)
     commands = command_filters(job.settings, source.pair, scratch)

@@ -100,10 +100,9 @@ def _sentences(
             chosen = sampled(chosen, total, cap, f"{job.seed}/{file.name}")
         for document in chosen:
             report.removed["cap"] -= len(document.lines) if capped else 0
-            texts = decode_lines(
-                document.lines, job.settings.undecodable, file.path, document.first
-            )
-            for line, text in enumerate(texts, start=before + document.first):
+            first, bad = document.first, job.settings.undecodable
+            texts = decode_lines(document.lines, bad, file.path, first)
+            for line, text in enumerate(texts, start=before + first):
                 yield text, (number, line)
             number += 1
         before += count["lines"]

@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from string import Template
 from typing import Any
 
+from ems.base.files import read_table
 from ems.base.processes import VARIABLE, look_rarely
 from ems.base.provenance import digest, source_hash
 from ems.base.records import Json
 from ems.base.schema import CODE, LABEL, NAME
-from ems.config.experiment import EMBEDDED, MULTIWAY, WIKIPEDIA, Corpus
+from ems.config.experiment import MULTIWAY, Corpus
 from ems.config.file import AFRESH
 from ems.config.plugins import benchmark, benchmarks, sets_of
 from ems.config.stages import stage_settings
@@ -36,7 +38,6 @@ FORMS = ("moses", "mined", "txt", "txt.gz")  # of downloads: folders, and suffix
 LANGUAGES = f"{CODE}(-{CODE})?"  # a pair, or the one language of documents
 Pairs = Iterable[tuple[Corpus, str]]  # of language pairs
 Wildcards = Any  # Snakemake's: values of a job's wildcards, as attributes and as a mapping
-PAIR = "{label}/{version}/{pair}"
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -82,41 +83,11 @@ class Workflow:
         self._name_targets()
 
     def _name_paths(self) -> None:
-        data, results = self.data, self.results
+        """Set an attribute for each pattern of paths.tsv."""
         through = f"{MULTIWAY}/{self.experiment.multiway.through or 'none'}"
-        self.mirror = f"{data}/{EMBEDDED}/manifest.json"  # of the demo's data, which ems writes
-        # receipts: what a job has made, with SHA-256
-        self.fetched = f"{results}/fetched/{{kind}}/{{corpus}}/{{version}}/{{form}}.json"
-        self.fetched_set = f"{results}/fetched/evalsets/{{evalset}}/{{version}}/units.json"
-        of_part = ".parts/{label}/{version}/{part}.json"
-        self.part = f"{results}/text/{of_part}"
-        self.shard_part = f"{results}/shards/{{vocabulary}}/{of_part}"
-        self.documents = f"{data}/opus/{{corpus}}/{{version}}/{{file}}"
-        self.dump = f"{data}/dumps/{{corpus}}/{{version}}/{{pair}}.xml.bz2"
-        self.wikipedia_dump = self.dump.replace("{corpus}", WIKIPEDIA)
-        self.wikipedia = f"{data}/wikipedia/{{version}}/{{pair}}.txt"  # .gz, .json
-        self.aligned = f"{results}/text/aligned/{{corpus}}/{{version}}/{{pair}}.jsonl"
-        self.eval_keys = f"{results}/text/evalkeys.tsv"
-        self.held_keys = f"{results}/text/heldkeys.tsv"
-        self.clean = f"{results}/text/clean/{PAIR}.tsv"
-        self.clean_report = f"{results}/text/clean/{PAIR}.json"
-        self.segmented = f"{results}/text/segmented/{PAIR}.tsv"
-        self.multiway_pairs = f"{results}/text/segmented/{through}"  # all language pairs in one job
-        self.multiway_reports = f"{results}/text/clean/{through}"
-        self.decontamination = f"{results}/reports/decontamination.json"
-        self.sample = f"{results}/vocab/{{vocabulary}}/sample"  # .txt, .languages
-        self.vocabulary = f"{results}/vocab/{{vocabulary}}/vocabulary.model"
-        self.vocabulary_report = f"{results}/reports/vocabulary/{{vocabulary}}.json"
-        self.shard = f"{results}/shards/{{vocabulary}}/{PAIR}"
-        self.multiway_shards = f"{results}/shards/{{vocabulary}}/{through}"
-        self.index = f"{results}/shards/{{vocabulary}}/index.json"
-        self.model = f"{results}/models/{{system}}"
-        self.model_json = f"{self.model}/model.json"
-        self.mined_pairs = f"{self.model}/mined"
-        self.scores = f"{results}/scores/{{system}}/{{benchmark}}.json"
-        self.examples = f"{results}/report/examples.json"
-        self.report = f"{results}/report/report.html"
-        self.export = f"{results}/exports/{{system}}/README.md"
+        places = {"data": self.data, "results": self.results, "through": through}
+        for row in read_table(Path(__file__).with_name("paths.tsv")):
+            setattr(self, row["name"], Template(row["path"]).substitute(places))
 
     def _name_systems(self) -> None:
         systems, site, export = self.experiment.systems, self.site, self.experiment.export

@@ -101,10 +101,8 @@ class SetSource:
             files = {}
             for unpacked in sorted(path for path in temporary.rglob("*") if path.is_file()):
                 relative = str(unpacked.relative_to(temporary))
-                files[relative] = {
-                    "bytes": unpacked.stat().st_size,
-                    "sha256": sha256_file(unpacked),
-                }
+                size, sha256 = unpacked.stat().st_size, sha256_file(unpacked)
+                files[relative] = {"bytes": size, "sha256": sha256}
                 with atomic_path(folder / relative) as target:
                     os.replace(unpacked, target)
             for path in parts:

@@ -150,7 +150,6 @@ class Repairer:
         for at, mask in enumerate(zip(*map(self._masks, sides, self.tables), strict=True)):
             if any(mask):
                 *texts, origin = rows[at]
-                result[at] = rows[at]
                 after, changes = self._mended(texts, self.steps_of(mask))
                 result[at] = (*after, origin) if after != texts else rows[at]
                 line = origin[-1] if isinstance(origin, tuple) else origin

@@ -31,9 +31,14 @@ class Reading(NamedTuple):
 
 @cache
 def _parts(codec: str) -> list[str]:
-    """Return classes of the characters that start a sequence of 2, 3, 4 bytes, and of the rest."""
+    """Return classes of the characters that start a sequence of 2, 3, 4 bytes, and of the rest, in
+    an encoding, or in all for "".
+    """
     import ftfy.bad_codecs  # noqa: F401  # registers encodings without gaps
 
+    if not codec:
+        columns = zip(*map(_parts, CODECS), strict=True)
+        return [f"[{''.join(each[1:-1] for each in column)}]" for column in columns]
     high = bytes(range(0x80, 0x100)).decode(codec)
     parts = high[0x42:0x60], high[0x60:0x70], high[0x70:0x75], high[:0x40]
     return [f"[{re.escape(part)}]" for part in parts]
@@ -45,26 +50,16 @@ def _sequence(codec: str) -> re.Pattern[str]:
     return re.compile(f"{two}{rest}|{three}{rest}{{2}}|{four}{rest}{{3}}")
 
 
-@cache
-def _any() -> tuple[list[str], re.Pattern[str]]:
-    """Return the classes of all encodings, and a pattern that every sequence fits."""
-    parts = [
-        f"[{''.join(each[1:-1] for each in part)}]"
-        for part in zip(*map(_parts, CODECS), strict=True)
-    ]
-    two, three, four, rest = parts
-    return parts, re.compile(f"{two}{rest}|{three}{rest}{{2}}|{four}{rest}{{3}}")
-
-
 def repair(language: str) -> list[Repair]:
-    *firsts, rest = _any()[0]
+    *firsts, rest = _parts("")
     suspects = [*((first, rest) for first in firsts), ("[\x80-\x9f]", "")]
     return [Repair(suspects, partial(_mended, letters_of(language)))]
 
 
 def _mended(own: Any, text: str, _: str) -> str:
     readings: dict[tuple[str, ...], dict[str, Reading]] = {}
-    words = [*filter(_any()[1].search, _WORD.findall(text))] if _any()[1].search(text) else []
+    some = _sequence("").search
+    words = [*filter(some, _WORD.findall(text))] if some(text) else []
     for word in {*words}:
         for reading in _readings(own, word, 2):
             readings.setdefault(reading.codecs, {})[word] = reading
@@ -120,8 +115,8 @@ def _is_certain(own: Any, word: str, new: str, found: re.Match[str]) -> bool:
     first, *rest = found[0]
     mixed = word[: found.start()][-1:].islower() and first.isupper()
     foreign = own is not None and first.isalpha() and not own.match(first)
-    strange = len(rest) > 1 or not rest[0].isalpha()
     foreign = foreign and new[found.start()].isalpha()
+    strange = len(rest) > 1 or not rest[0].isalpha()
     return mixed or foreign or (strange and not _CLOSING.issuperset(rest))
 
 
