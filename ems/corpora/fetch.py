@@ -216,8 +216,8 @@ def lock_entry(path: Path, out: Path, location: str, check: Check, locked: bool 
     if locked and lock_of(out).exists():
         first = read_lock(out)
         if first.sha256 != lock["sha256"]:
-            words = {"first": first, "lock": lock, "path": lock_of(out)}
-            raise mistake("source changed", location=location, **words)
+            words = {"first": first, "sha256": lock["sha256"], "size": lock["bytes"]}
+            raise mistake("source changed", location=location, **words, path=lock_of(out))
     return lock
 
 

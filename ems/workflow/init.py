@@ -15,7 +15,7 @@ from itertools import combinations
 from pathlib import Path
 
 from ems.base.errors import EmsError, mistake
-from ems.base.files import write_text
+from ems.base.files import read_table, write_text
 from ems.base.progress import log
 from ems.base.schema import check_name
 from ems.base.templates import rendered
@@ -66,23 +66,16 @@ class Pick:
 
 @dataclass(frozen=True)
 class Size:
-    """A table of vectors for up to `pairs` sentence pairs, trained for `most` steps at most."""
+    """A table of vectors for up to `pairs` sentence pairs, trained for `most` steps at most: a row
+    of sizes.tsv, of which the second is `ems-plus` of configs/small62.yaml (docs/results.md).
+    """
 
     pairs: int
     table: int
     ngrams: int  # rows at most
     batch: int
-    epochs: float
+    epochs: int
     most: int
-
-
-# the second is `ems-plus` of configs/small62.yaml (docs/results.md)
-TABLE_SIZES = (
-    Size(300_000, 256, 1 << 16, 1024, 6, 2_000),
-    Size(2_000_000, 256, 1 << 16, 2048, 6, 4_000),
-    Size(20_000_000, 512, 1 << 17, 2048, 3, 15_000),
-    Size(10**12, 768, 1 << 18, 4096, 2, 100_000),
-)
 
 
 def read_budget(text: str) -> int:
@@ -293,7 +286,9 @@ def size_for(languages: int, pairs: int) -> Size:
     """Return the size for the text, with the rows that its n-grams need: more with the languages,
     twice as many with ten times the pairs. A narrower table loses more (docs/log.md, 2026-11-28).
     """
-    size = next(size for size in TABLE_SIZES if pairs <= size.pairs)
+    rows = read_table(Path(__file__).with_name("sizes.tsv"))
+    sizes = (Size(**{key: int(number) for key, number in row.items()}) for row in rows)
+    size = next(size for size in sizes if pairs <= size.pairs)
     return replace(size, ngrams=min(size.ngrams, round(300 * languages * pairs**0.3)))
 
 

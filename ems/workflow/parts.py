@@ -8,7 +8,6 @@ parts are the same in each run and in the jobs of a cluster. Ten pairs of unknow
 """
 
 import math
-from collections.abc import Collection, Iterator
 from os.path import getsize, isfile
 from pathlib import Path
 
@@ -35,18 +34,10 @@ def parts_of(experiment: Experiment, data: Path, most_mb: float) -> Parts:
     limit = min(most_mb, max(LEAST, sum(known) / SHARE))
     parts: Parts = {}
     for place, pairs in sizes.items():
-        own = together(pairs.items(), limit)
+        counted = {pair: limit / UNKNOWN if mb is None else mb for pair, mb in pairs.items()}
+        own = batched(counted, counted.__getitem__, len(counted), limit)  # neighbours, up to it
         parts[place] = {pair: name_of_part(part) for part in own for pair in part}
     return parts
-
-
-def together(sizes: Collection[tuple[str, float | None]], limit: float) -> Iterator[list[str]]:
-    """Put neighbouring pairs together until their sizes reach the limit."""
-
-    def size(pair: tuple[str, float | None]) -> float:
-        return limit / UNKNOWN if pair[1] is None else pair[1]
-
-    return ([pair for pair, _ in part] for part in batched(sizes, size, len(sizes), limit))
 
 
 def megabytes(size: PairSize, data: Path) -> float | None:

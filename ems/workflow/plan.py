@@ -13,6 +13,7 @@ from os.path import exists
 from pathlib import Path
 
 from ems.base.errors import EmsError, mistake
+from ems.base.files import read_table
 from ems.base.records import Json
 from ems.config.experiment import MULTIWAY, Experiment
 from ems.config.file import Site
@@ -31,12 +32,6 @@ from ems.workflow.trust import check_programs
 SLURM = {"slurm", "--profile=slurm", "--executor=slurm"}
 # characters that a shell expands in the executor's double quotes, or Slurm in a log's name
 UNSUBMITTED = set("$`\\\"'%")
-OTHERS = {  # flags of Snakemake with which it neither runs nor plans a job
-    *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--lint"),
-    *("--summary", "--detailed-summary", "--list", "--list-rules", "--unlock", "--touch"),
-    *("--report", "--cleanup-metadata", "--containerize"),
-    "--executor=ask",  # rules/ask.py
-}
 OF_RELEASE = ("opus-", "documents-")  # of the names of jobs that fetch the files of a corpus
 AHEAD = 300.0  # seconds that clocks of a network may differ
 # {}: the folders, the seconds to subtract
@@ -58,8 +53,11 @@ def on_slurm(words: list[str]) -> bool:
 
 
 def plans_jobs(words: list[str]) -> bool:
-    """Return True if Snakemake will run jobs, or list them in a dry run."""
-    return not OTHERS & set(words)
+    """Return True if Snakemake will run jobs, or list them in a dry run. With the flags of
+    modes.tsv it does neither.
+    """
+    flags = read_table(Path(__file__).with_name("modes.tsv"))
+    return {row["flag"] for row in flags}.isdisjoint(words)
 
 
 def check_cluster(run: Plan) -> None:
