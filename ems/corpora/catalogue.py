@@ -48,12 +48,9 @@ class Licence:
 
 
 @cache
-def _licences() -> dict[str, Licence]:
-    return {row["licence"]: Licence(**row) for row in read_table(HERE / "licences.tsv")}
-
-
 def licence_named(name: str) -> Licence:
-    return _licences().get(name, Licence(name))
+    known = (row for row in read_table(HERE / "licences.tsv") if row["licence"] == name)
+    return Licence(**next(known, {"licence": name}))
 
 
 @dataclass(frozen=True)

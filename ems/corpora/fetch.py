@@ -79,23 +79,18 @@ class Release:
         return fetch(location, out, check, self.locked, self.downloads, brought)
 
     def _location(self, name: str, out: Path) -> str:
-        match self.form:
-            case "moses":
-                return locations.opus_location(self.source, self.corpus, self.version, name)
-            case "documents":
-                folder = locations.corpus_location(self.source, self.corpus, self.version)
-                return f"{folder}/{out.name}"
-            case "mined":
-                return locations.mined_location(self.source, name)
-            case "text":
-                return f"{self.source.rstrip('/')}/{self.corpus}/{self.version}/{out.name}"
-            case "dump":
-                return locations.dump_location(self.source, name, self.version)
+        source, corpus, version = self.source, self.corpus, self.version
+        places = {
+            "moses": locations.opus_location(source, corpus, version, name),
+            "documents": f"{locations.corpus_location(source, corpus, version)}/{out.name}",
+            "mined": locations.mined_location(source, name),
+            "text": f"{source.rstrip('/')}/{corpus}/{version}/{out.name}",
+            "dump": locations.dump_location(source, name, version),
+        }
+        return places[self.form]
 
     def _counts(self, name: str, path: Path) -> Lock:
-        """Return the counts of a file for its lock, and what a sample of its text shows. Raises
-        `EmsError` for another form.
-        """
+        """Return a file's counts and probe for its lock. Raises `EmsError` for another form."""
         sample = Sample(name.split("-"))
         match self.form:
             case "moses":

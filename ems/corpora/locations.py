@@ -86,9 +86,8 @@ def path_of(corpus: Corpus, file: str, data: Path) -> Path:
 
 
 def dump_location(source: str, code: str, date: str) -> str:
-    wiki = f"{code}wiki"
-    name = f"{wiki}-{date}-pages-articles-multistream.xml.bz2"
-    return f"{source.rstrip('/')}/{wiki}/{date}/{name}"
+    name = f"{code}wiki-{date}-pages-articles-multistream.xml.bz2"
+    return f"{source.rstrip('/')}/{code}wiki/{date}/{name}"
 
 
 def local_path(location: str) -> Path:

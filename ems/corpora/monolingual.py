@@ -68,8 +68,7 @@ def _raw_documents(path: Path) -> Iterator[RawDocument]:
             if not info.filename.endswith(".xml"):
                 continue
             if info.file_size > LARGEST:
-                problem = f"{info.filename} has {info.file_size:,} bytes, more than {LARGEST:,}"
-                raise EmsError(f"{path}: {problem}; split it into one file per document")
+                raise mistake("file of several documents", path=path, info=info, largest=LARGEST)
             lines = []
             with archive.open_member(packed, info, archive.Budget(path)) as stream:
                 try:

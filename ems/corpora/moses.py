@@ -190,9 +190,7 @@ def read_rows(file: CorpusFile, undecodable: str = "error", before: int = 0) -> 
 
 
 def probe_files(paths: list[Path], codes: list[str]) -> Probe:
-    """Probe documents of one language, a Moses zip, or files of the user's own, in one pass. Raises
-    `EmsError` for another number of languages.
-    """
+    """Probe documents of one language, or a zip or own files of two, in a pass; else `EmsError`."""
     name, sample = "-".join(codes), Sample(codes)
     if not all(codes) or len(codes) > 2:
         raise mistake("number of languages", path=paths[0], found=name or "none")

@@ -141,8 +141,8 @@ def _values(key: str, parameters: dict[str, Json], settings: CommandFilter) -> J
     """Return the value of each parameter. Raises `EmsError` for an unknown or invalid one."""
     for name, value in settings.parameters.items():
         if name not in parameters:
-            known = ", ".join(parameters) or "none"
-            raise EmsError(f"{key}: {settings.filter} has no {name}; its parameters: {known}")
+            words = {"key": key, "filter": settings.filter, "word": name}
+            raise mistake("no such parameter", **words, known=parameters)
         _check_value(f"{key}.{name}", value, parameters[name])
     defaults = {name: parameter.get("default") for name, parameter in parameters.items()}
     values = defaults | settings.parameters

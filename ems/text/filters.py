@@ -77,12 +77,15 @@ class CleanReport:
         return kept
 
 
+Apply = Callable[[RowBatch, CleanReport], RowBatch]
+
+
 @dataclass(frozen=True)
 class Filter:
     """A cleaning step, and the `reasons` under which it counts removed rows."""
 
     reasons: tuple[str, ...]
-    apply: Callable[[RowBatch, CleanReport], RowBatch]
+    apply: Apply
 
 
 def filtered(
@@ -129,19 +132,15 @@ def row_filters(
 
 
 def _limits(settings: CleanSettings) -> list[Filter]:
-    def words(text: str) -> int:
-        return text.count(" ") + 1
-
+    ratio, least, most = settings.max_ratio, settings.min_words, settings.max_words
     tests: dict[str, Callable[..., bool]] = {
         "max_bytes": lambda *sides: max(map(len, map(str.encode, sides))) > settings.max_bytes,
         "identical": lambda first, *others: first in others,
         "min_characters": lambda *sides: min(map(len, sides)) < settings.min_characters,
         "max_characters": lambda *sides: max(map(len, sides)) > settings.max_characters,
-        "min_words": lambda *sides: min(map(words, sides)) < settings.min_words,
-        "max_words": lambda *sides: max(map(words, sides)) > settings.max_words,
-        "max_ratio": lambda *sides: (
-            max(map(len, sides)) > settings.max_ratio * min(map(len, sides))
-        ),
+        "min_words": lambda *sides: min(side.count(" ") + 1 for side in sides) < least,
+        "max_words": lambda *sides: max(side.count(" ") + 1 for side in sides) > most,
+        "max_ratio": lambda *sides: max(map(len, sides)) > ratio * min(map(len, sides)),
     }
     return [_condition(name, tests[name]) for name in tests if getattr(settings, name) not in OFF]
 
@@ -153,19 +152,14 @@ def _condition(name: str, removes: Callable[..., bool]) -> Filter:
     return Filter((name,), apply)
 
 
-def _repaired(
-    repair: Repairer,
-    evaluation: Callable[[RowBatch, CleanReport], RowBatch],
-    batch: RowBatch,
-    report: CleanReport,
-) -> RowBatch:
+def _repaired(repair: Repairer, known: Apply, batch: RowBatch, report: CleanReport) -> RowBatch:
     """Repair all sides before they are tidied, which loses control characters that mojibake needs.
-    Rows that equal an evaluation sentence before their repair are removed, too.
+    Rows that equal an evaluation sentence before their repair are removed (`known`), too.
     """
     report.repairs = report.repairs or RepairReport(report.changed)
     repaired = repair(batch, report.repairs)
     altered = [old for old, new in zip(batch, repaired, strict=True) if old is not new]
-    gone = {row[-1] for row in altered} - {row[-1] for row in evaluation(altered, report)}
+    gone = {row[-1] for row in altered} - {row[-1] for row in known(altered, report)}
     return [row for row in repaired if row[-1] not in gone] if gone else repaired
 
 
@@ -224,7 +218,9 @@ class LanguageCheck:
 
     def apply(self, batch: RowBatch, report: CleanReport) -> RowBatch:
         others = self.others([row[:-1] for row in batch])
-        swapped = list(map(self.swapped, others))
+        # both sides are in each other's language
+        sides = [zip(row, reversed(self.own), strict=True) for row in others]
+        swapped = [all(other in own for other, own in row) for row in sides]
         if any(swapped) and self.settings.swapped == DROP:
             stays = [not each for each in swapped]
             batch = report.keep(batch, SWAPPED, stays)
@@ -247,8 +243,3 @@ class LanguageCheck:
             return "" if same or probability < self.settings.threshold else language
 
         return [tuple(map(other, row, self.own)) for row in rows]
-
-    def swapped(self, others: tuple[str, ...]) -> bool:
-        """Return whether both sides of a pair are in each other's language."""
-        sides = zip(others, reversed(self.own), strict=True)
-        return all(others) and all(other in own for other, own in sides)

@@ -1,10 +1,9 @@
 """The keys by which evaluation sentences are found in training text, named by `decontaminate.key`.
 
-`plain` is NFC, lower case, with single spaces. `folded` is NFKC, lower case, with only letters,
-digits and combining marks, which distinguish Indic and Thai words. `primary` (the default) also
-ignores accents, variants of letters and digits, and entities (`ems/text/primary.py`). EMS v2 IV-B
-does not say how sentences were compared: "removed the sentences that appear in any evaluation
-dataset".
+`plain` is NFC, lower case, with single spaces. `folded` is NFKC, lower case, only letters, digits
+and combining marks, which distinguish Indic and Thai words. `primary` (the default) also ignores
+accents, variants of letters and digits, and entities (`ems/text/primary.py`). EMS v2 IV-B does not
+say how sentences were compared: "removed the sentences that appear in any evaluation dataset".
 """
 
 import unicodedata

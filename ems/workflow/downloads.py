@@ -73,9 +73,8 @@ def _listing(experiment: Experiment) -> Json:
 
 
 def _sums(sizes: list[PairSize]) -> Json:
-    """Return sums of the known counts (None if all are unknown) and the number of unknown ones.
-    `at_most` is None if one bound is unknown. Documents count as files, or as languages (`pairs`)
-    if the corpora have no pairs.
+    """Return sums of the known counts (None if all are unknown), numbers of unknown ones; `at_most`
+    is None if one bound is. Documents count as files, or languages (`pairs`) if there are no pairs.
     """
     own = [size for size in sizes if not size.shared]
     pairs = [size for size in sizes if not size.corpus.documents]

@@ -53,9 +53,7 @@ def on_slurm(words: list[str]) -> bool:
 
 
 def plans_jobs(words: list[str]) -> bool:
-    """Return True if Snakemake will run jobs, or list them in a dry run. With the flags of
-    modes.tsv it does neither.
-    """
+    """Return True if Snakemake will run or list (dry run) jobs, unlike with flags of modes.tsv."""
     flags = read_table(Path(__file__).with_name("modes.tsv"))
     return {row["flag"] for row in flags}.isdisjoint(words)
 
@@ -73,8 +71,7 @@ def check_cluster(run: Plan) -> None:
             places[f"systems.{name}.model"] = system.place
     for key, place in places.items():
         if set(place) & UNSUBMITTED:
-            expected = " ".join(sorted(UNSUBMITTED))
-            raise EmsError(f"{key}: {place!r}: with Slurm a path must not contain {expected}")
+            raise mistake("path for Slurm", key=key, place=place, no=" ".join(sorted(UNSUBMITTED)))
     if shlex.quote(sys.executable) != sys.executable:
         raise mistake("path of Python", python=sys.executable)
 
@@ -150,11 +147,7 @@ def _check_text(experiment: Experiment, elsewhere: bool) -> None:
     for files in [own_files(corpus, pair) for corpus in corpora for pair in corpus.paths]:
         if all(path.exists() for path in files):
             check_needs(files)
-    filter_contents(experiment.clean)
-    if experiment.clean.commands:
-        from ems.text.commands import check_commands
-
-        check_commands(experiment.clean)
+    filter_contents(experiment.clean)  # `check_programs` reads them
     if not elsewhere and any(corpus.dumped for corpus in corpora):
         from ems.text import wikipedia
 
@@ -177,20 +170,20 @@ def _check_models(experiment: Experiment) -> None:
 
 def has_job(experiment: Experiment, job: tuple[str, ...]) -> bool:
     """Return True if the experiment can have the job with these costs, like ("train", "ems")."""
+    corpora = [corpus for _, corpus in experiment.all_corpora()]
     match job:
         case ("train" | "mine" | "fit", system):
             return system in experiment.systems
         case ("bench", system, name):
             return system in experiment.systems and name in experiment.benchmarks
         case ("data", "fetch", name):
-            corpora = [corpus for _, corpus in experiment.all_corpora()]
             releases = [f"{corpus.name}-{corpus.version}-" for corpus in corpora]
             sets = experiment.evalsets.items()
             releases += [f"{benchmark(each).corpus}-{evalset.version}-" for each, evalset in sets]
             rests = [name.removeprefix(each) for each in releases if name.startswith(each)]
             return any(each.startswith(OF_RELEASE) or each.endswith("-dump") for each in rests)
         case ("data", "wikipedia", name):
-            dumped = [corpus for _, corpus in experiment.all_corpora() if corpus.dumped]
+            dumped = [corpus for corpus in corpora if corpus.dumped]
             return name in [f"{each.version}-{file}" for each in dumped for file in each.all_files]
         case ("data", "fetch-evalset", name):
             return name.partition("-")[0] in experiment.evalsets

@@ -101,9 +101,7 @@ def relatives(language: Named) -> list[Named]:
 
 @dataclass(frozen=True)
 class Offer:
-    """The newest release of a corpus that has two languages, and no known defect if another has
-    one; None: unknown.
-    """
+    """The newest release with two languages, if possible without known defect; None: unknown."""
 
     corpus: str
     version: str

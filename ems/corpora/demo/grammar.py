@@ -166,8 +166,7 @@ class Drawer:
     def admit(self, sentence: DemoSentence) -> bool:
         """Return True and remember the sentence if it is new in every language."""
         keys = [key(text) for text in sentence.texts.values()]
-        is_new = self.seen.isdisjoint(keys)
-        if is_new:
+        if is_new := self.seen.isdisjoint(keys):
             self.seen.update(keys)
         return is_new
 

@@ -166,6 +166,5 @@ def parts(documents: Iterable[Document]) -> Iterator[str]:
     for document in documents:
         for text in filter(None, (document.title, document.text)):
             yield text
-            cut = sentences(text)
-            if len(cut) > 1:
+            if len(cut := sentences(text)) > 1:
                 yield from cut

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ems.base.errors import EmsError
+from ems.base.errors import mistake
 from ems.base.files import read_table
 from ems.base.records import Json
 from ems.config.experiment import EMBEDDED, Experiment
@@ -167,5 +167,4 @@ def unit(name: str, code: str) -> Unit:
         return units(name)[code]
     if benchmark(name).by_language:
         return Unit(name, code, "", tuple(module(name, "data").file_names(code)))
-    known = ", ".join(units(name)) or "none"
-    raise EmsError(f"{name} has no download {code!r}; allowed values: {known}")
+    raise mistake("no such download", set=name, code=code, known=units(name))

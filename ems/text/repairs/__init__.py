@@ -2,8 +2,7 @@
 
 To add one, write a file here or in the project's folder `extensions/repairs/`: a table of regular
 expressions (as quotes.tsv; `ems.text.repairs.base.rules` has the columns), or a module with a
-function `repair(language)` that returns an `ems.text.repairs.base.Repair`, None for languages that
-need none.
+function `repair(language)` that returns a list of `ems.text.repairs.base.Repair`, maybe empty.
 """
 
 from pathlib import Path

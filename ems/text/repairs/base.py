@@ -2,8 +2,7 @@
 
 Most lines are right. Two tables of all code points say, at the speed of memory, which lines have
 the `suspects` of a repair, and only these are read by its function. A line that changes is repaired
-again until it does not, so repairing twice is the same as once; if it never comes to rest, it stays
-as it was.
+again until it does not, so repairing twice equals once; if it never comes to rest, it stays as is.
 """
 
 import random
@@ -54,9 +53,7 @@ class Repair:
 
 @dataclass
 class RepairReport:
-    """Number of texts that each repair changed, and up to SAMPLES of them, drawn evenly, as (line,
-    before, after).
-    """
+    """Number of texts changed by each repair; up to SAMPLES drawn evenly: (line, before, after)."""
 
     changed: Counter[str] = field(default_factory=Counter)
     samples: dict[str, list[tuple[int, str, str]]] = field(default_factory=dict)
@@ -76,17 +73,16 @@ def rules(path: Path, language: str) -> list[Repair]:
     (`Repair.suspects`). `before` and `after` are an example, which a test checks.
     """
 
-    def applies(languages: str) -> bool:
+    made = []
+    for row in read_table(path):
+        languages, action = row["languages"], row["replacement"]
         listed = language in languages.lstrip("-").split()
-        return not languages or listed != languages.startswith("-")
-
-    def made(first: str, second: str, pattern: str, action: str) -> Repair:
-        mend = partial(re.compile(pattern).sub, FUNCTIONS.get(action, action.replace(COUNT, "")))
-        return Repair([(first, second)], lambda text, _: mend(text), action == COUNT)
-
-    keys = ("first", "second", "pattern", "replacement")
-    own = [row for row in read_table(path) if applies(row["languages"])]
-    return [made(*map(row.__getitem__, keys)) for row in own]
+        if not languages or listed != languages.startswith("-"):
+            new = FUNCTIONS.get(action, action.replace(COUNT, ""))
+            mend = partial(re.compile(row["pattern"]).sub, new)
+            suspects, counts = [(row["first"], row["second"])], action == COUNT
+            made.append(Repair(suspects, lambda text, _, mend=mend: mend(text), counts))
+    return made
 
 
 @cache

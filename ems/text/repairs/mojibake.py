@@ -31,9 +31,7 @@ class Reading(NamedTuple):
 
 @cache
 def _parts(codec: str) -> list[str]:
-    """Return classes of the characters that start a sequence of 2, 3, 4 bytes, and of the rest, in
-    an encoding, or in all for "".
-    """
+    """Return classes of the characters that start 2, 3, 4 bytes, and of the rest; "": of all."""
     import ftfy.bad_codecs  # noqa: F401  # registers encodings without gaps
 
     if not codec:
