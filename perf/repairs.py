@@ -48,9 +48,8 @@ Sets = Iterator[tuple[str, tuple[str, str], Rows]]
 
 def demo_sets() -> Sets:
     for code in DEMO_LANGUAGES:
-        pairs = demo_lines(code)
-        codes = tuple(pair_name("en", code).split("-"))
-        yield "Demo", codes, pairs if codes[0] == "en" else [pair[::-1] for pair in pairs]
+        pairs, english_first = demo_lines(code), pair_name("en", code).startswith("en-")
+        yield "Demo", (code, "en"), [pair[::-1] for pair in pairs] if english_first else pairs
 
 
 def opus_files(shared: Path, names: str = "*") -> Sets:

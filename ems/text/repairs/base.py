@@ -163,8 +163,8 @@ class Repairer:
             for name, side, repair in steps:
                 new = repair.mend(old := current[side], current[-1 - side])
                 if new != old:
-                    changes[name, side] = changes.get((name, side), [old])[0], new
                     current[side] = old if repair.counts else new
+                    changes[name, side] = changes.get((name, side), [old])[0], current[side]
             if current == before:
                 return current, changes
             steps = self.steps

@@ -1,17 +1,14 @@
 """Undo letters of another script that look alike, inside a word (`Mосква`, Latin M -> `Москва`).
 
 lookalikes.tsv has the letters. A word changes to the script in which all its letters exist; if both
-have them all, to the script of most letters, in a draw to the language's script. Short codes such
-as CO2 stay, and abbreviations with an ending.
+have them all, to that of the line. Short codes such as CO2 stay, and abbreviations with an ending.
 """
 
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ems.base.files import read_table
-from ems.corpora.identifier import letters_of
 from ems.text.repairs.base import Repair
 
 LATIN = "[A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ]"
@@ -29,20 +26,24 @@ def repair(language: str) -> list[Repair]:
         if own or row["script"] == "cyrillic":
             back[row["other"]] = row["latin"]
     suspects = [pair for each in OTHERS.values() for pair in ((LATIN, each), (each, LATIN))]
-    mend = partial(_mended, letters_of(language), doubles)
-    return [Repair(suspects, lambda text, _: _WORD.sub(lambda word: mend(word[0]), text))]
+    return [Repair(suspects, partial(_mended, doubles))]
 
 
-def _mended(own: Any, doubles: Doubles, word: str) -> str:
+def _mended(doubles: Doubles, text: str, _: str) -> str:
+    return _WORD.sub(lambda word: _of_one_script(doubles, word[0], text), text)
+
+
+def _of_one_script(doubles: Doubles, word: str, text: str) -> str:
     latin = re.findall(LATIN, word)
     for letters, forth, back in doubles if latin else ():
         other = re.findall(letters, word)
         if not other or (word.isupper() and len(word) < _SHORT):
             continue
         ending = len(latin) > 1 and "".join(latin).isupper() and "".join(other).islower()
-        draw = len(latin) == len(other) and own is not None and bool(own.match(other[0]))
         there = {*latin} <= forth.keys() and not ending
-        home = {*other} <= back.keys() and len(other) <= len(latin) and not (there and draw)
+        home = {*other} <= back.keys() and (there or len(other) <= len(latin))
+        if home and there:
+            home = len(re.findall(LATIN, text)) > len(re.findall(letters, text))
         if home or there:
             return "".join((back if home else forth).get(letter, letter) for letter in word)
     return word

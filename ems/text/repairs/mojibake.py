@@ -17,7 +17,7 @@ from ems.text.repairs.base import Repair
 
 CODECS = ("latin-1", *(f"sloppy-windows-{page}" for page in (1252, 1250, 1251, 1253, 1254, 1256)))
 _WORD = re.compile(r"[^ \t\n]+")
-_C1 = re.compile("[\x80\x82\x84\x85\x8b\x91-\x97\x99\x9b]")  # punctuation
+_C1 = re.compile("(?<![ÂÃÄÅ])[\x80\x82\x84\x85\x8b\x91-\x97\x99\x9b]")  # punctuation
 _SIGNS = frozenset("‘’‚“”„†•…‹›–—€™№ ")
 _CLOSING = frozenset("”“’‘‚„»«…›‹–—\xa0\xad")  # may follow a word
 
@@ -82,7 +82,9 @@ def _readings(own: Any, word: str, depth: int) -> Iterator[Reading]:
             new = _sequence(codec).sub(lambda each, by=codec: each[0].encode(by).decode(), word)
         except UnicodeDecodeError:
             continue
-        certain = len(found) > 1 or _is_certain(own, word, new, found[0])
+        # with letters of its own script only, even a word of two sequences may be right
+        few = 3 if _in_script(own, word) else 1
+        certain = len(found) > few or _is_certain(own, word, new, found[0])
         # a character that was read wrongly twice is two sequences or more
         inner = [*_readings(own, new, depth - 1)] if depth > 1 and len(found) > 1 else []
         for each in inner:
@@ -103,9 +105,15 @@ def _plausible(own: Any, text: str) -> bool:
 
 def _keeps_script(own: Any, word: str, new: str) -> bool:
     """Return whether a word in the letters of the language, if other than Latin, stays one."""
-    before, after = ([sign for sign in text if sign.isalpha()] for text in (word, new))
-    other = own is None or own.match("a") or not all(map(own.match, before))
-    return bool(other or (all(map(own.match, after)) if after else _SIGNS.issuperset(new)))
+    if not _in_script(own, word):
+        return True
+    return _in_script(own, new) if any(map(str.isalpha, new)) else _SIGNS.issuperset(new)
+
+
+def _in_script(own: Any, word: str) -> bool:
+    """Return whether the language is not written in Latin letters and the word only in its own."""
+    letters = filter(str.isalpha, word)
+    return own is not None and not own.match("a") and all(map(own.match, letters))
 
 
 def _is_certain(own: Any, word: str, new: str, found: re.Match[str]) -> bool:
