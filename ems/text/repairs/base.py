@@ -2,7 +2,8 @@
 
 Most lines are right. Two tables of all code points say, at the speed of memory, which lines have
 the `suspects` of a repair, and only these are read by its function. A line that changes is repaired
-again until it does not, so repairing twice equals once; if it never comes to rest, it stays as is.
+again until it does not, so repairing twice is the same as once; if it never comes to rest, it stays
+unchanged.
 """
 
 import random

@@ -1,7 +1,8 @@
 """Undo letters of another script that look alike, inside a word (`Mосква`, Latin M -> `Москва`).
 
 lookalikes.tsv has the letters. A word changes to the script in which all its letters exist; if both
-have them all, to that of the line. Short codes such as CO2 stay, and abbreviations with an ending.
+have them all, to the script of nearly all its letters, or of the line. Short codes such as CO2 stay,
+and abbreviations with an ending.
 """
 
 import re
@@ -42,7 +43,7 @@ def _of_one_script(doubles: Doubles, word: str, text: str) -> str:
         ending = len(latin) > 1 and "".join(latin).isupper() and "".join(other).islower()
         there = {*latin} <= forth.keys() and not ending
         home = {*other} <= back.keys() and (there or len(other) <= len(latin))
-        if home and there:
+        if home and there and len(latin) <= 3 * len(other):
             home = len(re.findall(LATIN, text)) > len(re.findall(letters, text))
         if home or there:
             return "".join((back if home else forth).get(letter, letter) for letter in word)
