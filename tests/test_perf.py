@@ -257,3 +257,10 @@ def test_a_search_without_time_compares_some_lines_and_finds_all(tmp_path, monke
     hurried = steps.mined(SimpleNamespace(folder=tmp_path, mine_seconds=0))
     assert hurried["compared"] == pytest.approx(100 * 8192 / 20_000)
     assert (hurried["lines"], hurried["right"]) == (20_000, 100)
+
+
+def check_repairs(last, measures):
+    speed, right = measures["speed"], measures["right"]
+    assert last["vs_ftfy"] == pytest.approx(speed["ems"] / speed["ftfy"], abs=0.1)
+    assert right["not_reviewed"] <= right["changed"] == len(right["changes"])
+    assert min(score["damaged"] for score in measures["noise"].values()) > 0

@@ -1,8 +1,8 @@
 """Undo letters of another script that look alike, inside a word (`Mосква`, Latin M -> `Москва`).
 
 lookalikes.tsv has the letters. A word changes to the script in which all its letters exist; if both
-have them all, to the script of nearly all its letters, or of the line. Short codes such as CO2 stay,
-and abbreviations with an ending.
+have them all, to the script of nearly all its letters, or of the line. Short codes such as CO2 and
+abbreviations with an ending stay.
 """
 
 import re
