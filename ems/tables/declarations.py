@@ -67,8 +67,8 @@ class Words(Settings):
 
 @cache
 def words_of(benchmark: str = "") -> dict[str, dict[str, Shown]]:
-    """Return command -> output -> words, of a benchmark's tables and figures or of those of no
-    benchmark. Raises `EmsError` for a malformed file.
+    """Return command -> output -> words, of a benchmark's tables and figures, or of the rest.
+    Raises `EmsError` for a malformed file.
     """
     path = folder(benchmark) / "table.yaml" if benchmark else Path(__file__).with_name("words.yaml")
     return dict(checked(Words, load_yaml(path), path) if path.is_file() else Words())
