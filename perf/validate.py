@@ -13,7 +13,7 @@ from typing import Annotated
 
 from ems.base.errors import EmsError
 from ems.base.files import HEADS, VOCABULARY, read_json
-from ems.base.records import Json, Record
+from ems.base.records import Json, NonBlank, Record
 from ems.base.schema import checked
 from ems.config.systems import trained_model
 from ems.model.devices import choose_device, read_tensors
@@ -33,7 +33,8 @@ class _Training(Record):
     system: Annotated[Json, "settings"]
 
 
-class _Trained(LanguageList):
+class _Trained(Record):
+    languages: list[NonBlank]
     training: _Training
 
 

@@ -209,7 +209,8 @@ def test_a_mistake_in_its_file_is_an_error_that_names_it(tmp_path, monkeypatch, 
 def test_a_job_of_text_depends_on_its_own_segmenters_and_encoding_on_all():
     others = {c: name for c, name in defaults(load_languages()).items() if name != "moses"}
     assert others == {"zh": "jieba", "ja": "jumanpp"}  # the defaults of the paper
-    experiment = SimpleNamespace(segmenters={"en": "moses-escaped", "zh": "jieba"})
+    segmenters, clean = {"en": "moses-escaped", "zh": "jieba"}, SimpleNamespace(repairs="none")
+    experiment = SimpleNamespace(segmenters=segmenters, clean=clean)
 
     def of(*modules):
         paths = {path for module in modules for path in source_files(module)}

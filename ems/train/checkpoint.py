@@ -136,8 +136,7 @@ def load_checkpoint(state: Path, modules: nn.Module, optimizer: optim.Optimizer)
         try:
             numbers = verified(folder)
             weights, moments = load_file(folder / MODEL), load_file(folder / OPTIMIZER)
-            logs = [(folder / name).read_text().splitlines() for name in (LOSSES, TIMES)]
-            losses, times = (list(map(parse_json, lines)) for lines in logs)
+            losses, times = (_rows(folder / name) for name in (LOSSES, TIMES))
         except (OSError, SafetensorError, ValueError, EmsError) as error:
             problem = error.finding if isinstance(error, EmsError) else error
             log.warning("checkpoint %s cannot be read (%s); trying the one before", folder, problem)
@@ -148,6 +147,10 @@ def load_checkpoint(state: Path, modules: nn.Module, optimizer: optim.Optimizer)
     if checkpoints(state):
         log.warning("%s: none of its checkpoints can be read; training starts anew", state)
     return RunProgress()
+
+
+def _rows(path: Path) -> list[LogRow]:
+    return list(map(parse_json, path.read_text().splitlines()))
 
 
 def _optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
