@@ -167,11 +167,12 @@ def _check_covered(languages: list[Named], picks: list[Pick], own: Sequence[OwnF
     covered = {code for pick in picks if pick.most for code in pick.pair}
     covered |= {code for file in own for code in file.key.split("-")}
     for language in languages:
+        if language.code not in covered and not picks:
+            raise mistake("language without a file", language=language)
         if language.code not in covered:
-            name = "language without text" if picks else "language without a file"
             others = [each.code for each in languages if each != language]
-            words = {"language": language, "date": opus_date(), "nearest": nearest(language)}
-            raise mistake(name, others=others, **words)
+            words = {"date": opus_date(), "nearest": nearest(language)}
+            raise mistake("language without text", language=language, others=others, **words)
 
 
 # --- which corpora
