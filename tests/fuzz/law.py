@@ -20,8 +20,8 @@ from ems.commands.help import LONGEST
 
 Listing = dict[str, Entry]
 PROJECT = "outer/project"
-OUTPUTS = ("out", "receipt", "reports", "log", "costs", "state", "times", "scalars")
-GROWING = ("log", "state", "times", "scalars")  # what a run that fails may have written too
+OUTPUTS = ("out", "receipt", "report", "reports", "log", "costs", "state", "times", "scalars")
+GROWING = ("log", "report", "state", "times", "scalars")  # a run that fails may write them
 # what was done stays for the next run of a command that fails
 KEEPING = {"wikipedia", "shard", "mine-documents"}
 # whose finished files stay although the command fails later, as in an upload
