@@ -43,7 +43,7 @@ def evaluate_by_hand(
     data: Path,
     model: str | None = None,
     command: str | None = None,
-    name: str = "",
+    name: str | None = None,
     folders: Mapping[str, Path] | None = None,
     cache_mb: int = 0,
 ) -> str:

@@ -26,6 +26,7 @@ SCORES = "score files of trained systems, in a folder next to `models`"
 LOSS = "experiment whose data measure the loss without segmenters (default: the model's)"
 FITTED = ("model.json", NGRAMS)
 QUANTISED = "rows of 8 bits, a quarter of the size, of a model without layers; for ems alone"
+SYSTEM = "name of the system in the score files (default: the model's)"
 RESULTS = "folder `results` of MTEB, to publish with the model"
 TERMS = "cc-by-sa-4.0, cc-by-4.0, or a file with another text (default: what the corpora allow)"
 PLAIN = "a table for sentence-transformers and model2vec without any code, trained on --text"
@@ -154,7 +155,7 @@ def eval_(
     ] = None,
     command: Annotated[str | None, "command with {lines}, {out}, perhaps {language}"] = None,
     experiment: common.OtherExperiment = None,
-    name: Annotated[str, "name of the system in the score files (default: the model's)"] = "",
+    name: Annotated[str | None, SYSTEM, Mark.NAME] = None,
     evalset: common.Folders = (),
     no_cache: Annotated[bool, "encoding without the cache of embeddings"] = False,
 ) -> None:

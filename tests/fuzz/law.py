@@ -197,6 +197,8 @@ def _output(words: list[str], after: Listing, world: World, same: bool) -> Itera
 
 
 def _vectors(words: list[str], world: World) -> Iterator[Failure]:
+    if not (named(words, ("source",)) and named(words, ("out",))):
+        return  # from or to a pipe
     source, out = (world.project / named(words, (name,))[-1] for name in ("source", "out"))
     text = source.read_bytes()
     lines = text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
