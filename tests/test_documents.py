@@ -119,6 +119,15 @@ def test_kept_sentences_and_counts_are_as_in_the_table(tmp_path):
     assert report["files"] == {"en": line - 1}
 
 
+def test_lines_of_documents_are_repaired_and_counted(tmp_path):
+    content = text_of([["schÃ¶n und gut", "Q&amp;A", "fine"], ["right", "• also right"]])
+    documents, report = cleaned(tmp_path, content, clean={"repairs": "default"})
+    texts = [[text for text, _ in document] for document in documents]
+    assert texts == [["schön und gut", "Q&A", "fine"], ["right", "• also right"]]
+    assert report["changed"] == {"mojibake": 1, "entities": 1}
+    assert report["repairs"]["entities"] == [(2, "Q&amp;A", "Q&A")]
+
+
 def random_lines(draw, count):
     return [f"{' '.join(draw.choices('abcdefghij', k=6))} {draw.random()}" for _ in range(count)]
 

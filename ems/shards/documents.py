@@ -68,7 +68,9 @@ class DocumentStore(PairStore):
     def assemble(
         self, groups: np.ndarray, within: np.ndarray, others: np.ndarray | None = None
     ) -> Batch:
-        """Return a batch of sentences, also replaced by `others` (default: fixed ones)."""
+        """Return the batch of sentences `within[i]` of language `groups[i]`, each also replaced by
+        sentence `others[i]` (default: a fixed choice, for validation).
+        """
         if others is None:
             others = self._others(groups, within, 0, int(within[0]))
         places, replacing = self.places(groups, within), self.places(groups, others)
@@ -83,7 +85,9 @@ class DocumentStore(PairStore):
         return packed(texts, np.array(codes), targets)
 
     def text(self, shard: Shard, row: int, middle: np.ndarray) -> np.ndarray:
-        """Return a row's context around `middle`, uint16[L], cut where longer to max_tokens."""
+        """Return the context of a row around the sentence `middle`, uint16[L], L <= max_tokens. A
+        text that is too long is cut at the ends, on the longer side first.
+        """
         at = int(np.searchsorted(shard.documents, row, side="right"))
         start, end = shard.documents[at - 1 : at + 1].tolist()
         ids, offsets = shard.ids[0], shard.offsets[0]
