@@ -58,7 +58,9 @@ def inspect_mined(
 
 
 def describe(place: ShardRow, vocabulary: Path | None = None) -> str:
-    """Return a pair's origin, text, pieces; `vocabulary` (default: the workflow's) is its own."""
+    """Return where a pair comes from, and the text and pieces of its sides. `vocabulary` (default:
+    the workflow's) must be the one that the shard was encoded with.
+    """
     shard = place.shard
     folder = shard.folder.resolve()
     experiment, (name, corpus, version, pair) = folder.parents[:6][-1], folder.parts[-5:-1]
