@@ -11,12 +11,13 @@ import sys
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
+from importlib import import_module
 from itertools import chain
 from typing import get_args
 from unittest.mock import patch
 
 import pytest
-from conftest import SHARED, needs
+from conftest import ROOT, SHARED, needs
 from made.corpora import moses_of
 from made.pair_noise import REASONS, found, noisy
 from made.text import cleaned, filtered, tiny
@@ -242,6 +243,26 @@ def test_of_right_pairs_999_of_1000_stay(corpus):
 def test_of_the_pairs_of_the_demo_999_of_1000_stay():
     for code in ("de", "fr", "es", "ru", "zh", "ja", "ar"):
         assert filtered(demo(code), (code, "en"), filters="default")[1].removed.total() <= 5
+
+
+def test_noisy_text_has_the_asked_share_of_damage_the_same_in_every_run(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "perf"))
+    script, folder = import_module("noisy_text"), tmp_path / "clean/Demo+train/v1"
+    folder.mkdir(parents=True)
+    rows = demo()[:2000]
+    lines = [f"{one}\t{other}\t{at}\n" for at, (one, other) in enumerate(rows, start=1)]
+    (folder / "de-en.tsv").write_text("".join(lines), encoding="utf-8")
+    contents = []
+    for out in ("a", "b"):
+        flags = ["--text", tmp_path / "clean", "--corpora", "Demo+train", "--out", tmp_path / out]
+        monkeypatch.setattr(sys, "argv", ["noisy_text", *map(str, flags)])
+        script.main()
+        path = tmp_path / out / "noisy-Demo/v1/moses/de-en.txt.zip"
+        contents.append([tuple(pair) for pair in read_pairs(path, "noisy-Demo", "de-en")])
+    damaged = [pair for pair, right in zip(contents[0], rows, strict=True) if pair != right]
+    assert contents[0] == contents[1]
+    assert 0.15 < len(damaged) / len(rows) < 0.25
+    assert 0.2 < sum(one == other for one, other in damaged) / len(damaged) * len(REASONS) < 2
 
 
 # --- ems clean
