@@ -1,6 +1,7 @@
 """The benchmarks: one folder each, found by name. No other module lists them.
 
-    __init__.py   the record `BENCHMARK` (ems.config.plugins) and its settings, light to import
+    record.yaml   its record (ems.config.plugins); or `BENCHMARK` in __init__.py
+    __init__.py   settings of its own, `Protocol` and `Probe`, light to import
     data.py       names and reads its files; units.tsv lists the downloads
     score.py      the protocol, `score(task)`, unless the record names one of `families`
     table.yaml    captions and report texts of its tables and figures (ems.tables.declarations)

@@ -1,9 +1,9 @@
 """Find the plug-ins that settings name: benchmarks, segmenters and repairs.
 
-A benchmark is a folder of ems.benchmarks, or of the project's extensions/. Its `__init__.py` holds
-its record, which is light to import: the experiment, the rules and the command line read it. Ours
-have its plain values in record.yaml. Modules that need libraries are `data`, `score`, `table` and
-`demo`.
+A benchmark is a folder of ems.benchmarks, or of the project's extensions/. Its record, which is
+light to read, is record.yaml, with settings of its own in `__init__.py` (`Protocol`, `Probe`): the
+experiment, the rules and the command line read it. Modules that need libraries are `data`, `score`,
+`table` and `demo`.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from typing import Any
 
 from ems.base.errors import EmsError, mistake
 from ems.base.schema import Settings
+from ems.config import benchmarks as settings
 from ems.config.languages import Language
 
 
@@ -94,19 +95,23 @@ class Benchmark:
 
 PACKAGE = "ems.benchmarks"
 FAMILIES = "families"
+SETTINGS = {"protocol", "probe"}  # fields of a record that are models of settings
 
 
 def read_record(package: str, **own: Any) -> Benchmark:
     """Return the record in record.yaml next to the file `package`, and its `own` fields that are
-    Python objects. A list of codes stands for codes that are the same in the benchmark.
+    Python objects. A list of codes stands for codes that are the same in the benchmark, the name of
+    a `protocol` or `probe` for one of ems.config.benchmarks.
     """
     from ems.config.load import load_yaml  # imported late: it knows the benchmarks
 
     values = load_yaml(Path(package).with_name("record.yaml"))
-    lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
-    if "codes" in lists:
-        lists["codes"] = same(" ".join(lists["codes"]))
-    return Benchmark(**{**values, **lists, **own})
+    read = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    if "codes" in read:
+        read["codes"] = same(" ".join(read["codes"]))
+    for key in SETTINGS & values.keys():
+        read[key] = getattr(settings, values[key])
+    return Benchmark(**{**values, **read, **own})
 
 
 @cache
@@ -116,9 +121,13 @@ def benchmarks() -> dict[str, Benchmark]:
     records = {}
     for name in sorted(folders - {FAMILIES}):
         package = import_module(f"{PACKAGE}.{name}")
-        records[name] = getattr(package, "BENCHMARK", None)
-        if not isinstance(records[name], Benchmark):
+        record = getattr(package, "BENCHMARK", None)
+        if record is None and Path(package.__file__).with_name("record.yaml").is_file():
+            own = {key: vars(package).get(key.capitalize()) for key in SETTINGS}
+            record = read_record(package.__file__, **{k: v for k, v in own.items() if v})
+        if not isinstance(record, Benchmark):
             raise mistake("no benchmark in a folder", file=package.__file__)
+        records[name] = record
     return records
 
 

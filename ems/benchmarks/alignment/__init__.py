@@ -4,7 +4,6 @@ from pydantic import Field
 
 from ems.base.records import whole
 from ems.base.schema import Settings, ShortName, listing
-from ems.config.plugins import read_record
 
 
 class Protocol(Settings):
@@ -14,6 +13,3 @@ class Protocol(Settings):
     """Names of the documents: NAME.de, NAME.fr and NAME.defr."""
     largest: whole(ge=2, le=32) = 8
     """Largest number of sentences of an alignment, on both sides together."""
-
-
-BENCHMARK = read_record(__file__, protocol=Protocol)

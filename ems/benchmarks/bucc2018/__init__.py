@@ -4,7 +4,6 @@ from typing import Literal
 
 from ems.base.records import whole
 from ems.config.benchmarks import SearchProtocol
-from ems.config.plugins import read_record
 
 
 class Protocol(SearchProtocol):
@@ -15,6 +14,3 @@ class Protocol(SearchProtocol):
     script; sample: the best F1 on the sample part."""
     missed: whole(ge=0, le=100_000) = 10  # the largest language has 15,000 gold pairs
     """Number of extracted pairs outside the gold standard to keep in the score file, best first."""
-
-
-BENCHMARK = read_record(__file__, protocol=Protocol)

@@ -1,7 +1,6 @@
 """Europarl: finding the translations of 2,000 sentences among 200,000, scored per direction."""
 
 from ems.config.benchmarks import DrawnProtocol, Margin
-from ems.config.plugins import read_record
 
 
 class Protocol(DrawnProtocol):
@@ -9,6 +8,3 @@ class Protocol(DrawnProtocol):
 
     margin: Margin = "absolute"
     """The margin; absolute: plain cosine."""
-
-
-BENCHMARK = read_record(__file__, protocol=Protocol)

@@ -2,7 +2,6 @@
 
 from ems.base.records import whole
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -12,6 +11,3 @@ class Probe(ProbeSettings):
     """Puts the title before the text."""
     train: whole(ge=2, le=1_000_000) = 2000  # MARC has 200,000 per language
     """Number of training reviews, drawn at random, half of each class."""
-
-
-BENCHMARK = read_record(__file__, probe=Probe)

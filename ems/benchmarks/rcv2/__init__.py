@@ -4,9 +4,7 @@ from pydantic import Field
 
 from ems.base.records import Dropout
 from ems.base.schema import Decay, listing
-from ems.benchmarks.mldoc import LANGUAGES
 from ems.config.benchmarks import Epochs, ExampleCount, HiddenLayers, ProbeSettings
-from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -25,6 +23,3 @@ class Probe(ProbeSettings):
     """Number of titles drawn for validation."""
     test: ExampleCount = 4000
     """Number of titles drawn for the test."""
-
-
-BENCHMARK = read_record(__file__, codes=LANGUAGES, probe=Probe)

@@ -2,7 +2,6 @@
 
 from ems.base.schema import OwnCode
 from ems.config.benchmarks import ProbeSettings
-from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -13,6 +12,3 @@ class Probe(ProbeSettings):
     English only, and tests on English as well)."""
     source: OwnCode | None = None
     """The training language, instead of English."""
-
-
-BENCHMARK = read_record(__file__, probe=Probe)

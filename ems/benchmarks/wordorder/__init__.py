@@ -1,5 +1,1 @@
 """The case study of EMS v2 section V-H: two sentences with the same words in a different order."""
-
-from ems.config.plugins import read_record
-
-BENCHMARK = read_record(__file__)

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from ems.base.records import Dropout
 from ems.config.benchmarks import Epochs, ExampleCount, HiddenLayers, Patience, ProbeSettings
-from ems.config.plugins import read_record
 
 
 class Probe(ProbeSettings):
@@ -19,6 +18,3 @@ class Probe(ProbeSettings):
     batch: ExampleCount = 256
     epochs: Epochs = 20
     patience: Patience = 3
-
-
-BENCHMARK = read_record(__file__, probe=Probe)
