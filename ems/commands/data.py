@@ -91,7 +91,7 @@ def quickstart(
     out: Annotated[Path | None, MODEL, OUR_EXPORT] = None,
 ) -> None:
     """Train and export a model of your own pairs, and measure it."""
-    from ems.workflow.quickstart import quickstart as train
+    from ems.workflow.run import quickstart as train
 
     sys.stdout.write(train(files, languages, out))
 

@@ -1,18 +1,26 @@
-"""`ems run`: Snakemake with a progress line, its messages in a file, and the scores at the end."""
+"""`ems run`: Snakemake with a progress line, its messages in a file, and the scores at the end;
+`ems quickstart` does so with an experiment of your own pairs, and exports its model.
+"""
 
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shutil import copytree
 
 from ems.base.errors import EmsError, check
+from ems.base.files import atomic_path
 from ems.base.progress import Progress, clock, log
 from ems.base.templates import rendered
 from ems.bench.scores import read_score_file
+from ems.benchmarks.own.data import read_pairs
 from ems.config.experiment import Experiment
+from ems.config.load import load_experiment, load_site
+from ems.export import is_export
 from ems.tables.registry import scores
+from ems.workflow.init import make_experiment
 from ems.workflow.made import is_locked
 
 STEPS = re.compile(r"(\d+) of (\d+) steps \(.*\) done")  # Snakemake's
@@ -20,6 +28,8 @@ STEP = re.compile(r"\d\d:\d\d:\d\d (.*?: [\d,]+/[\d,]+ .*? \(\d+ %\))")  # of a 
 ERROR = re.compile(r"\d\d:\d\d:\d\d error: (.*)|(?:WorkflowError|\w*Exception)\b.*")
 EVERY = 10.0  # seconds between two lines
 MOST = 6  # benchmarks in the summary
+BEFORE, AFTER = "char-ngram", "ems-plus"  # the systems of experiment.yaml.jinja
+SHORT = 60  # characters of an example
 
 
 def run_experiment(experiment: Experiment) -> str:
@@ -100,4 +110,36 @@ def summary(experiment: Experiment, took: str, messages: Path) -> str:
         },
         messages=messages,
         models=experiment.learning(experiment.shown)[:1],
+    )
+
+
+def quickstart(files: Sequence[str], languages: str, out: Path | None) -> str:
+    """Run what is missing or stale; tell P@1 without and with training, how to use the model."""
+    start = time.monotonic()
+    name = out.name if out else re.sub(r"[^A-Za-z0-9_-].*", "", Path(files[0]).name) or "mine"
+    path = Path("configs", f"{name}.yaml")
+    make_experiment(languages, "", path, files)
+    run_targets(name, "all", "exports")
+    results = Path("results", name)
+    folder = results / "exports" / AFTER
+    if out:
+        with atomic_path(out, ours=is_export) as copy:
+            copytree(folder, copy)
+    experiment = load_experiment(name, load_site(Path("config.yaml"), {"experiment": name}))
+    files = {system: results / "scores" / system / "own.json" for system in (BEFORE, AFTER)}
+    scores = {system: read_score_file(path) for system, path in files.items()}
+    pairs = read_pairs(Path(experiment.evalsets["own"].path), experiment.languages)
+    examples = [pair for sides in pairs.values() for pair in zip(*sides, strict=True)]
+    return rendered(
+        Path(__file__).with_name("quickstart.txt.jinja"),
+        name=name,
+        took=clock(time.monotonic() - start),
+        rows=scores[AFTER].rows,
+        before={row.direction: row.value for row in scores[BEFORE].rows},
+        means=[scores[system].means()[0].value for system in (BEFORE, AFTER)],
+        folder=out or folder,
+        megabytes=sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6,
+        path=path,
+        repr=repr,
+        example=min(examples, key=lambda pair: abs(len("".join(pair)) - SHORT)),
     )
