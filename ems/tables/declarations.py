@@ -13,14 +13,12 @@ from pydantic import Field
 from ems.base.files import read_text
 from ems.base.records import Count, NonBlank
 from ems.base.schema import Settings, checked
-from ems.bench.scores import ENGLISH, ScoreFile
+from ems.bench.scores import ENGLISH
 from ems.config.load import load_yaml
-from ems.config.plugins import benchmark as record_of
 from ems.config.plugins import folder, has_module, module
-from ems.tables import engine
+from ems.tables import engine, printed
 from ems.tables.engine import BEST, Column, Declaration, Models, PrintedRows, headings, labels_of
-from ems.tables.printed import AVERAGE, in_table_one_order, load_accuracies, load_classes
-from ems.tables.scores import Label, Scores
+from ems.tables.scores import Scores
 from ems.tables.table import Block, balanced_blocks
 
 TEXTS = ("margin", "documents")  # settings of protocols that are no numbers
@@ -47,7 +45,7 @@ class Shown(Settings):
     printed: str = Field("", description="The file of ems/tables/printed with the paper's rows.")
     rows: PrintedRows = Field(PrintedRows(), description="What the paper's rows are of.")
     note: str = Field(
-        "", description="Describes the numbers; {version}, {counted} sentences, or a {setting}."
+        "", description="Describes the numbers; {version}, {counted}, {measure} or a {setting}."
     )
 
     @property
@@ -80,9 +78,13 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
     P@1 if all that one needs is a `note`.
     """
     shown = words_of(benchmark)["table"].items()
-    columns = partial(engine.one_each, order=in_table_one_order)
-    names = (name for name, words in shown if words.note)
-    tables = {name: noted_table(benchmark, "P@1", columns, table=name) for name in names}
+    order, tables = printed.in_table_one_order, {}
+    for name, words in shown:
+        if words.note:
+            models = partial(printed.load_table, words.printed, "language")
+            models = models if words.printed else None
+            columns = partial(engine.one_each, order=order, models=models and models())
+            tables[name] = noted_table(benchmark, "P@1", columns, models, name)
     tables |= {name: accuracy_table(benchmark, name) for name, words in shown if words.heading}
     if has_module(benchmark, "table"):
         tables |= getattr(module(benchmark, "table"), "TABLES", {})
@@ -97,8 +99,11 @@ def noted(benchmark: str, table: str) -> Callable[[Sequence[Scores]], list[str]]
         file = systems[0].file
         known = {"version": file.version, "counted": engine.counted(systems)}
         for _, name, *_ in Formatter().parse(note):
-            if name and name not in known:
+            if name and name not in ("measure", *known):
                 known[name] = file.setting(name, NonBlank if name in TEXTS else Count)
+        if "{measure}" in note:
+            margin = file.setting("margin", Literal[tuple(MARGINS)])
+            known["measure"] = MARGINS[margin].format(k=file.setting("k"))
         return [note.format(**known)]
 
     return about
@@ -131,8 +136,9 @@ def noted_table(
 
 def accuracy_table(benchmark: str, table: str) -> Declaration:
     shown = words_of(benchmark)["table"][table]
-    models = partial(load_accuracies, shown.printed) if shown.printed else dict
-    own = {"version": "v1", "data": "version v1", "classes": partial(load_classes, shown.printed)}
+    models = partial(printed.load_accuracies, shown.printed) if shown.printed else dict
+    classes = partial(printed.load_classes, shown.printed)
+    own = {"version": "v1", "data": "version v1", "classes": classes}
     paper = printed_rows(benchmark, table, models).model_copy(update=own)
     return Declaration(
         benchmarks={benchmark: ""},
@@ -152,8 +158,8 @@ def _columns(systems: Sequence[Scores], models: Models) -> list[Column]:
     one source, its own column stands first and is not averaged, and the targets name the columns.
     """
     there = labels_of(systems)
-    paper = [name for values in models.values() for name in values if name != AVERAGE]
-    languages = in_table_one_order({part for name in there for part in _parts(name)[:2]})
+    paper = [name for values in models.values() for name in values if name != printed.AVERAGE]
+    languages = printed.in_table_one_order({part for name in there for part in _parts(name)[:2]})
     source = _source(there)
     others = sorted(there, key=lambda name: _place(name, languages, source))
     names = [name for name in dict.fromkeys([*paper, *others]) if name in there]
@@ -213,27 +219,3 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     part = f", {systems[0].file.protocol['part']}" if systems[0].file.protocol.get("part") else ""
     data = f"Data {systems[0].version}{part}: accuracy in percent{seeds}{precision}."
     return [f"{title}{ways}. {data} {BEST}"]
-
-
-def retrieval_table(
-    benchmark: str,
-    models: Callable[[], Models],
-    order: engine.Order,
-    description: str,
-    label: Label = ScoreFile.label_of,
-) -> Declaration:
-    """Return the table of a benchmark whose paper drew 2,000 queries and 200,000 candidates. These
-    are not published, so a note with the paper's rows says that ours differ.
-    """
-    title = record_of(benchmark).title
-
-    def about(systems: Sequence[Scores]) -> list[str]:
-        protocol = systems[0].file.setting
-        measure = MARGINS[protocol("margin", Literal[tuple(MARGINS)])].format(k=protocol("k"))
-        drawn = f"{protocol('queries'):,} queries among {protocol('candidates'):,} candidates"
-        return [f"{title} {systems[0].version}: {description}, of {drawn}, by {measure}. {BEST}"]
-
-    def columns(systems: Sequence[Scores]) -> list[Column]:
-        return engine.one_each(systems, order, models())
-
-    return noted_table(benchmark, "P@1", columns, models, label=label, about=about)
