@@ -25,6 +25,16 @@ rule mine:
         " {params.model:q} --state {params.state:q} --out {params.out:q} --costs {log.costs:q} --log {log.log:q}"
 
 
+TRAINING = {
+    "cpus_per_task": job.cpus,  # Snakemake cuts `threads` to the cores of its own machine
+    # most retries resume a stopped training and need no more memory
+    "mem_mb": lambda wildcards, attempt: 8000 * (1 + attempt // 4),
+    "runtime": 2880,
+    # Slurm warns two minutes before the time limit: the training saves and is resubmitted
+    "slurm_extra": "--signal=USR1@120",
+}
+
+
 rule train:
     input:
         shards=job.of_system(w.index),
@@ -44,10 +54,13 @@ rule train:
     wildcard_constraints:
         system=one_of(w.on_one),
     priority: 1  # before benchmarks of other systems: the longest jobs must not start last
-    retries: job.train_retries
+    retries: 10 if w.on_cluster else 0  # the loss of a node ends an attempt; the next attempt resumes
     threads: job.cpus
     resources:
-        **job.train_resources(),
+        **TRAINING,
+        gpu=job.gpus,
+        nodes=1,
+        processes=job.gpus,
     params:
         **w.stage("train", ["ems.train.job"], "system"),
         out=subpath(output[0], parent=True),
@@ -69,7 +82,13 @@ if w.on_nodes:
         wildcard_constraints:
             system=one_of(w.on_nodes),
         resources:
-            **job.train_resources(on_nodes=True),
+            **TRAINING,
+            **({"gres": f"gpu:{w.site.gpus}"} if w.site.gpus else {}),
+            nodes=w.site.nodes,
+            processes=w.site.gpus,
+            mpi="srun",
+            tasks=w.site.nodes,  # with more, Slurm could give one node most of the CPUs
+            tasks_per_gpu=0,  # `tasks` counts instead
 
 
 # Systems of n-grams: the weights of n-grams, and their share next to the vectors of a trained system.

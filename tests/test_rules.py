@@ -46,7 +46,7 @@ ON_A_CLUSTER += "shard_multiway mine train fit bench examples"
 def test_only_these_rules_ask_a_cluster_for_memory():
     """The others run where Snakemake runs: they are short, or need the internet."""
     text = "".join(map(Path.read_text, RULES))
-    asking = re.compile("mem_mb=|train_resources")
+    asking = re.compile("mem_mb=|TRAINING,")
     rules = [rule for rule in re.split(r"^rule ", text, flags=re.MULTILINE) if asking.search(rule)]
     assert {rule.partition(":")[0] for rule in rules} == set(ON_A_CLUSTER.split())
     lines = re.findall(r'^SUBMITTED \+?= "(.*)"', (ROOT / "Snakefile").read_text(), re.MULTILINE)

@@ -59,8 +59,6 @@ class Jobs:
         self.experiment, self.site = workflow.experiment, workflow.site
         # language pairs of a role in the languages of a vocabulary
         self.narrowed: dict[tuple[str, str], set[tuple[str, str, str]]] = {}
-        # the loss of a node ends an attempt; the next attempt resumes
-        self.train_retries = 10 if workflow.on_cluster else 0
 
     # --- corpora and evaluation sets
 
@@ -271,28 +269,6 @@ class Jobs:
     def one_gpu(self, wildcards: Wildcards) -> int:
         """Return 1 if there is a GPU that the system can encode with, else 0."""
         return 0 if self._system(wildcards).kind == "char-ngram" else min(1, self.gpus(wildcards))
-
-    def train_resources(self, on_nodes: bool = False) -> dict[str, Any]:
-        """Return the resources of a training on one machine, or on all nodes in one Slurm step."""
-        gpus, nodes = self.site.gpus, self.site.nodes
-        alike = {
-            "cpus_per_task": self.cpus,  # Snakemake cuts `threads` to the cores of its own machine
-            # most retries resume a stopped training and need no more memory
-            "mem_mb": lambda wildcards, attempt: 8000 * (1 + attempt // 4),
-            "runtime": 2880,
-            # Slurm warns two minutes before the time limit: the training saves and is resubmitted
-            "slurm_extra": "--signal=USR1@120",
-        }
-        if not on_nodes:
-            return {**alike, "gpu": self.gpus, "nodes": 1, "processes": self.gpus}
-        return {
-            **alike,
-            **({"gres": f"gpu:{gpus}"} if gpus else {}),
-            **{"nodes": nodes, "processes": gpus},
-            "mpi": "srun",  # the command starts its step itself
-            "tasks": nodes,  # with more, Slurm could give one node most of the CPUs
-            "tasks_per_gpu": 0,  # `tasks` counts instead
-        }
 
     # --- benchmarks
 
