@@ -21,7 +21,7 @@ from ems.base.files import read_table
 from ems.base.processes import VARIABLE, look_rarely
 from ems.base.provenance import digest, source_hash
 from ems.base.records import Json
-from ems.base.schema import CODE, LABEL, NAME
+from ems.base.schema import CODE
 from ems.config.experiment import MULTIWAY, Corpus
 from ems.config.file import AFRESH
 from ems.config.plugins import benchmark, benchmarks, sets_of
@@ -248,23 +248,10 @@ class Workflow:
     # --- what every rule has
 
     @property
-    def constraints(self) -> dict[str, str]:
+    def usable(self) -> list[str]:
+        """The benchmarks that the experiment has the data of."""
         evalsets = set(self.experiment.evalsets)
-        usable = [name for name in benchmarks() if evalsets.issuperset(sets_of(name))]
-        return {
-            **dict.fromkeys(("corpus", "file", "version"), NAME),
-            "kind": "opus|documents",
-            "form": one_of(FORMS),
-            "label": LABEL,
-            "pair": LANGUAGES,
-            "part": rf"{LANGUAGES}(\.\.{LANGUAGES})?",
-            "evalset": "[a-z0-9]+",
-            "vocabulary": one_of(self.experiment.vocabularies),
-            "system": one_of(self.experiment.systems),
-            "benchmark": one_of(usable),
-            "table": one_of(self.tables),
-            "figure": one_of(self.figures),
-        }
+        return [name for name in benchmarks() if evalsets.issuperset(sets_of(name))]
 
     def labels_of(self, role: str) -> str:
         """Return a regular expression for the labels of the corpora of a role, in paths."""
