@@ -13,8 +13,8 @@ OPENING = """# Commands
 
 Made from `ems/commands/` by `make pages`; do not edit this page. `ems --help` lists the commands,
 and `ems COMMAND --help` shows the flags of one with an example. The examples work in the folder of
-the project after `make all`, except six, whose data the demo does not have: `fetch-documents`,
-`import-released`, `mine-documents`, `multiway`, `quickstart` and `wikipedia`.
+the project after `make all`, except five, whose data the demo does not have: `import-released`,
+`mine-documents`, `multiway`, `quickstart` and `wikipedia`.
 """
 
 

@@ -80,5 +80,5 @@ rule fetch_documents:
     params:
         source=job.opus_source,
     shell:
-        "ems fetch-documents --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q}"
-        " --out {output:q} --log {log:q}"
+        "ems fetch --source={params.source:q} --corpus {wildcards.corpus:q} --version {wildcards.version:q} --pair"
+        " {wildcards.file:q} --format documents --out {output:q} --log {log:q}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ems.workflow.plan import Plan
 
 FORECAST = "profiles of Snakemake: print the forecast of jobs, time and cluster resources"
-FORMATS = "OPUS's zip, LASER's WikiMatrix, documents of one language, or a Wikipedia dump"
+FORMS = "OPUS's zip, LASER's WikiMatrix, a text, a Wikipedia dump, or the document of each line"
 BUDGET = "maximum number of pairs of OPUS (default: 5M, or none with --files)"
 FILES = "files of pairs: a .tsv, .jsonl ..., or both of a.en a.da; en-da=FILE names the languages"
 MODEL = "folder for a copy of the exported model, which also names the experiment"
@@ -175,7 +175,7 @@ def fetch(
     version: common.Version,
     pair: Annotated[list[str], "language pairs or languages, like de-en", Mark.NAME],
     out: Annotated[Path, "file to write; {pair} stands for each of several pairs", Writes()],
-    format: Annotated[Literal["moses", "mined", "text", "dump"], FORMATS] = "moses",
+    format: Annotated[Literal["moses", "mined", "text", "dump", "documents"], FORMS] = "moses",
     generated: Annotated[bool, "data made by ems: no lock file"] = False,
     accept: Annotated[str, "why to use a file of which more than half is wrong"] = "",
     receipt: common.Receipt = None,
@@ -189,16 +189,6 @@ def fetch(
     place = (format, source, corpus, version)
     release = Release(*place, not generated, common.downloads(), accept)
     common.write_receipt(receipt, release.fetch_all(paths, not receipt))
-
-
-def fetch_documents(
-    source: FetchSource, corpus: common.CorpusName, version: common.Version, out: common.OutFile
-) -> None:
-    """Download the document number of each line of a corpus."""
-    from ems.corpora.fetch import Release
-
-    release = Release("documents", source, corpus, version, downloads=common.downloads())
-    release.fetch_all({out.name: out}, again=True)
 
 
 def fetch_evalset(

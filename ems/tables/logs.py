@@ -125,7 +125,7 @@ def _entry(path: Path, place: str, row: Json) -> LossEntry:
 # --- costs
 
 STAGES = (
-    *("demo-mirror", "fetch", "fetch-documents", "fetch-evalset", "wikipedia", "evalkeys"),
+    *("demo-mirror", "fetch", "fetch-evalset", "wikipedia", "evalkeys"),
     *("prepare", "multiway", "sample", "vocabulary", "shards", "mine", "train", "fit", "bench"),
 )  # in the order of the pipeline
 BY_SYSTEM = ("mine", "train", "fit", "bench")  # their paths are costs/<stage>/<system>...

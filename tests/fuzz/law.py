@@ -32,7 +32,7 @@ SHARED = {  # that stages keep for each other, below the project
     "check": r"\.snakemake(/|$)",  # whose log Snakemake writes when it plans for a profile
     "init": r"configs/own(/|$)",  # the pairs that it holds out
     "prepare": r"(.+/)?(clean|segmented)(/|$)|(text|odd/\w+)$",
-    **dict.fromkeys(("fetch", "fetch-documents", "fetch-evalset"), r"data/\.downloads(/|$)"),
+    **dict.fromkeys(("fetch", "fetch-evalset"), r"data/\.downloads(/|$)"),
 }
 TRACE = {
     "ems": re.compile(r"^Traceback|^  File \"|a fault of EMS at", re.MULTILINE),
