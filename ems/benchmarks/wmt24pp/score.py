@@ -1,3 +1,115 @@
-"""WMT24++ is scored as FLORES-200: P@1 between every two languages, by cosine."""
+"""WMT24++: P@1 between every two of 55 languages and regions and English, by cosine.
 
-from ems.benchmarks.flores200.score import score as score
+Notable choices:
+- All files are scored. The two regions of a language are not searched against each other: 3,070
+  directions.
+- A candidate is right if it has the text of the translation, or translates the text of the query:
+  `#TeaganAir` stands twice in the set, and in some languages two short segments are the same.
+- For the languages that were trained on, with English, in both directions, further rows have P@1
+  of the segments of a domain or a length as `measure`, among all candidates, and the errors of
+  margin search (`xsim`, as LASER's tasks/xsim).
+- Segments are embedded whole, up to the encoder's `max_tokens`.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations, permutations
+from pathlib import Path
+
+import numpy as np
+
+from ems.base.errors import Damaged, mistake
+from ems.base.files import parse_json
+from ems.base.progress import Progress
+from ems.base.schema import plain
+from ems.bench.margin import best_by_margin
+from ems.bench.scores import ENGLISH, UNSEEN, Result, Score, packed
+from ems.bench.task import Task
+from ems.benchmarks.wmt24pp.data import units
+from ems.config.benchmarks import SearchProtocol
+from ems.corpora.evalsets.formats import numbered_lines
+
+KEYS = ("domain", "source", "target")
+LENGTHS = {"1-5": 5, "6-10": 10, "11-20": 20, "21-40": 40, "41-80": 80, "over 80": 10**9}  # words
+XSIM = "xsim"
+
+
+def score(task: Task) -> Result:
+    """Return P@1 of each direction, and by domain and length; names are "de", "pt_BR", "pt_PT"."""
+    texts, languages, groups = read_texts(task.folder, task.languages)
+    what = f"{task.benchmark} {task.system}"
+    progress = Progress(what, len(texts) * (len(texts) - 1) // 2, "language pairs")
+    vectors = {
+        name: task.vectors(lines, languages[name], f"{task.benchmark} {name}")
+        for name, lines in texts.items()
+    }
+    copies = {name: np.unique(lines, return_inverse=True)[1] for name, lines in texts.items()}
+    hits = {}
+    for one, other in combinations(texts, 2):
+        cosines = vectors[one] @ vectors[other].T  # [N, N]
+        for query, candidates, axis in ((one, other, 1), (other, one, 0)):
+            best = cosines.argmax(axis=axis)
+            hits[query, candidates] = right(best, copies[query], copies[candidates])
+        progress.add(1)
+    rows, protocol = [], SearchProtocol()
+    for query, candidates in permutations(texts, 2):
+        own, sides = hits[query, candidates], (languages[query], languages[candidates])
+        if sides[0] == sides[1] != UNSEEN:
+            continue
+        percent = 100 * int(own.sum()) / len(own)
+        rows.append(Score(query, candidates, percent, len(own), hits=packed(own)))
+        if ENGLISH in sides and UNSEEN not in sides:
+            best = best_by_margin(vectors[query], vectors[candidates], **plain(protocol))
+            measures = {name: own[members] for name, members in groups.items()}
+            measures[XSIM] = ~right(best, copies[query], copies[candidates])
+            for name, bits in measures.items():
+                rows.append(Score.from_hits(query, candidates, bits, measure=name))
+    progress.close(f"mean P@1 {np.mean([row.value for row in rows if not row.measure]):.1f}")
+    return Result("P@1", rows, languages, label="source", parallel=True, protocol=protocol)
+
+
+def read_texts(
+    folder: Path, codes: Mapping[str, str]
+) -> tuple[dict[str, list[str]], dict[str, str], dict[str, np.ndarray]]:
+    """Return name -> texts[N], name -> language of `codes` (or UNSEEN), and domain or length ->
+    bool[N], of the segments that are not bad. Raises `EmsError` if the files differ in English.
+    """
+    texts, languages, first = {}, {}, None
+    for code, language in codes.items():
+        names = units(code)
+        for name in names:
+            path = folder / f"{name}.jsonl"
+            domains, sources, targets = read_segments(path)
+            first = first or (path, sources)
+            if sources != first[1]:
+                counts = {"expected": len(first[1]), "found": len(sources)}
+                raise mistake("unequal languages", path=path, other=first[0], **counts)
+            own = name.partition("-")[2] if len(names) > 1 else code
+            texts[own] = sources if code == ENGLISH else targets
+            languages[own] = language
+    words = np.array([len(text.split()) for text in sources])
+    groups = {name: np.array(domains) == name for name in dict.fromkeys(domains)}
+    least = 1
+    for name, most in LENGTHS.items():
+        groups[name], least = (words >= least) & (words <= most), most + 1
+    return texts, languages, {name: members for name, members in groups.items() if members.any()}
+
+
+def read_segments(path: Path) -> list[tuple[str, ...]]:
+    """Return domains, sources and targets of the segments that are not bad. Raises `Damaged`."""
+    segments = []
+    for number, line in numbered_lines(path):
+        try:
+            row = parse_json(line)
+            if not row["is_bad_source"]:
+                segments.append([" ".join(row[key].split()) for key in KEYS])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            expected = f"expected a segment with is_bad_source, {', '.join(KEYS)}"
+            raise Damaged(path, f"line {number}: {expected}") from None
+    return [*zip(*segments, strict=True)]
+
+
+def right(best: np.ndarray, queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Return bool[N]: is best[n] the translation of query n, or a copy? Row n translates row n, and
+    copies of a text have the same number in `queries` or `candidates`, int64[N].
+    """
+    return (queries[best] == queries) | (candidates[best] == candidates)
