@@ -98,7 +98,7 @@ def measured(folder: Path) -> dict[str, float]:
         (path,) = folder.rglob(f"{name}.json")
         file = read_score_file(path)
         unseen = {code for code, own in file.languages.items() if own == UNSEEN}
-        for row in file.rows:
+        for row in (row for row in file.rows if not row.measure):
             names = {row.source, row.target}
             ways = ["with English"] if names & file.english else []
             ways += ["all directions"] if name in BETWEEN_ALL else []

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -18,10 +17,7 @@ from made.bare import bare_python
 
 from ems import Encoder, score
 from ems.bench.retrieval import precision_at_1
-from ems.bench.scores import read_score_file
-from ems.benchmarks.wmt24pp.table import TABLES
 from ems.corpora.demo.grammar import read_free
-from ems.tables.engine import write_systems
 from ems.use.files import check_model
 
 BOX = ROOT / "models/ems-62"
@@ -87,22 +83,6 @@ def test_make_release_tells_trained_languages_from_others_and_english_from_all(t
         "wmt24pp, all directions, untrained": 9,
         "wmt24pp, all directions, all languages": round(176 / 6, 3),
     }
-
-
-def test_the_table_of_wmt24pp_has_each_language_with_english_and_all_directions(tmp_path):
-    kinds = {"en": "en", "de": "de", "fr": "fr", "is": "und"}
-    for system, plus in (("one", 0), ("two", 7.5)):
-        rows = [
-            made.row(a, b, 40 + plus + 5 * len({a, b} & {"de", "en"}))
-            for a, b in permutations(kinds, 2)
-        ]
-        path = made.write_file(tmp_path, system, "wmt24pp", "P@1", rows, kinds, label="source")
-    files = sorted(tmp_path.glob("*/wmt24pp.json"))
-    write_systems(TABLES["wmt24pp"], files, tmp_path / "t.tex")
-    golden.check_table("wmt24pp", tmp_path / "t.tex")
-    mean = read_score_file(path).means()[0]
-    assert mean.over == "directions from 3 trained languages"
-    assert mean.value == pytest.approx(53.056, abs=1e-3)
 
 
 @pytest.mark.slow

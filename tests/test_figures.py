@@ -12,7 +12,7 @@ from made.scores import row, write_file, write_flores, write_scores
 from made.tables import demo_report, pixels, texts, times_file, write_lines, write_report
 
 from ems.bench.scores import packed
-from ems.benchmarks.flores200.table import plot_flores
+from ems.benchmarks.flores200.table import plot_map
 from ems.benchmarks.tatoeba.table import plot_tatoeba
 from ems.tables import curves
 from ems.tables.canvas import drawing, place_labels
@@ -114,7 +114,7 @@ def pairs_without_german(folder, out):
 
 def large_map(folder, out):
     languages = "ar bg da de en es fi fr he hi ja pl ru sv tr zh".split()  # noqa: SIM905
-    plot_flores([write_flores(folder, "A", languages)], out)
+    plot_map([write_flores(folder, "A", languages)], out)
 
 
 def comparison(folder, out):
@@ -171,7 +171,7 @@ def changed_report(path):
 
 FIGURES = {
     "strip": lambda folder, out: plot_tatoeba(of_families(folder), out, FAMILIES),
-    "map": lambda folder, out: plot_flores(
+    "map": lambda folder, out: plot_map(
         [write_flores(folder, name, ["en", "de", "fr"]) for name in "AB"], out
     ),
     "map_large": large_map,
@@ -269,9 +269,7 @@ def test_systems_keep_their_colour_if_another_has_no_curve(tmp_path):
 
 def test_a_map_has_black_numbers_on_light_cells_and_white_ones_on_dark(tmp_path):
     value = {("en", "de"): 80.0, ("de", "en"): 97.4}
-    plot_flores(
-        [write_flores(tmp_path, "A", ["en", "de"], lambda *way: value[way])], tmp_path / "f"
-    )
+    plot_map([write_flores(tmp_path, "A", ["en", "de"], lambda *way: value[way])], tmp_path / "f")
     svg = (tmp_path / "f.svg").read_text()
     assert re.search(r"<text [^>]*fill: #ffffff[^>]*>80</text>", svg)
     assert re.search(r'<text style="(?:(?!fill)[^"])*"[^>]*>97</text>', svg)  # black is the default

@@ -203,7 +203,7 @@ def fake_task(encoder, experiment, system, benchmark, folders):
         return own / np.linalg.norm(own, axis=1, keepdims=True)
 
     return SimpleNamespace(
-        benchmark=benchmark, experiment=experiment, folder=None, languages={"deu": "de"},
+        benchmark=benchmark, experiment=experiment, folder=None, languages={"deu": "de"}, trained={"deu": "de"},
         vectors=vectors,
     )  # fmt: skip
 
@@ -214,7 +214,7 @@ def test_examples_go_from_the_weakest_language_to_the_strongest(tmp_path):
 
     values = {f"l{number:02}": float(number) for number in range(1, 21)}
     file = read_score_file(write_scores(tmp_path, "ems", values))
-    assert _from_weak_to_strong(file) == ["l01", "l06", "l11", "l15", "l20"][:COUNT]
+    assert _from_weak_to_strong(file, values) == ["l01", "l06", "l11", "l15", "l20"][:COUNT]
 
 
 def test_without_a_benchmark_of_translations_there_are_no_examples(tmp_path):

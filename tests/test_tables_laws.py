@@ -62,6 +62,12 @@ def flores(folder, name):
     return [write_flores(folder, name, [*MUSE[:4], *LOW[:3]])]
 
 
+def wmt(folder, name):
+    rows = [*both_ways(WAYS), *({**each, "measure": "news"} for each in both_ways(WAYS))]
+    known = {"label": "source", "protocol": {"k": 4, "margin": "ratio"}}
+    return [write_file(folder, name, "wmt24pp", "P@1", rows, [*WAYS, "en"], **known)]
+
+
 ACCURACIES = ("mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual", "pawsx")
 FILES = {  # table -> the score files of a system
     "tatoeba": tatoeba,
@@ -75,9 +81,8 @@ FILES = {  # table -> the score files of a system
     "own": lambda folder, name: [
         write_file(folder, name, "own", "P@1", both_ways(WAYS), [*WAYS, "en"], label="direction")
     ],
-    "wmt24pp": lambda folder, name: [
-        write_file(folder, name, "wmt24pp", "P@1", both_ways(WAYS), [*WAYS, "en"], label="source")
-    ],
+    "wmt24pp": wmt,
+    "wmt24pp_kinds": wmt,
     "xsim": lambda folder, name: both_measures(folder, name, 1.5, 40),
     "wordorder": lambda folder, name: [write_cosine(folder, name, 0.5)],
     "alignment": lambda folder, name: [write_alignment(folder, name, 60)],

@@ -3,7 +3,7 @@ the weakest to the strongest language of each benchmark. The query is in the lan
 candidates in English, so that a reader can judge the answer.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 from ems.base.files import write_json
 from ems.bench.scores import Example, Examples, ScoreFile, read_score_file
 from ems.bench.task import LineEncoder, Task
-from ems.config.experiment import UNSEEN, Experiment
+from ems.config.experiment import Experiment
 from ems.config.plugins import module
 from ems.corpora.evalsets.sets import read_bitext
 
@@ -39,7 +39,7 @@ def write_examples(
     of_benchmarks = {}
     for file in (each for each in files if each.system == best):
         task = Task(encoder, experiment, best, file.benchmark, folders)
-        languages = _from_weak_to_strong(file)
+        languages = _from_weak_to_strong(file, task.trained)
         of_benchmarks[file.benchmark] = [
             example for code in languages for example in _examples(task, file, code)
         ]
@@ -48,11 +48,10 @@ def write_examples(
     return examples
 
 
-def _from_weak_to_strong(file: ScoreFile) -> list[str]:
-    """Return the codes of LANGUAGES languages at equal distances by their score into English."""
-    rows = [row for row in file.rows if row.target in file.english]
-    known = [row for row in rows if file.languages.get(row.source, UNSEEN) != UNSEEN]
-    values = {row.source: row.value for row in known}
+def _from_weak_to_strong(file: ScoreFile, codes: Container[str]) -> list[str]:
+    """Return LANGUAGES of the codes at equal distances by their score into English."""
+    rows = [row for row in file.rows if row.target in file.english and not row.measure]
+    values = {row.source: row.value for row in rows if row.source in codes}
     order = sorted(values, key=lambda code: (values[code], code))
     places = np.linspace(0, len(order) - 1, min(LANGUAGES, len(order)))
     return [order[round(place)] for place in places]

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter
 
 from ems.base.errors import EmsError, mistake
-from ems.config.languages import language_families, language_names
+from ems.config.languages import family_of, language_families, language_names
 from ems.config.plugins import Benchmark, benchmark, joining
 from ems.tables import canvas
 from ems.tables.corpora import TRAIN, read_report
@@ -108,7 +108,7 @@ def plot_directions(system: Scores, benchmark: Benchmark, out: Path) -> None:
 def _mark_families(axes: Axes, codes: Sequence[str]) -> None:
     """Separate the families of a map's languages by lines, and name them on the right."""
     start = 0
-    for family, members in groupby(codes, lambda code: language_families().get(code, "Other")):
+    for family, members in groupby(codes, family_of):
         end = start + len(list(members))
         if start:
             axes.axhline(start - 0.5, color="white", linewidth=1.2)

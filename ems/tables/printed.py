@@ -166,8 +166,10 @@ def load_pairs(column: str = "ems_printed") -> dict[str, str]:
 
 
 def in_given_order(codes: set[str], first: Sequence[str]) -> list[str]:
-    """Sort codes as in `first`; the others follow alphabetically."""
-    return [*(code for code in first if code in codes), *sorted(codes - set(first))]
+    """Sort codes as in `first`, "pt_BR" as "pt" is; the others follow alphabetically."""
+    known = {code: code if code in first else code.partition("_")[0] for code in codes}
+    places = {code: place for place, code in enumerate(first)}
+    return sorted(codes, key=lambda code: (places.get(known[code], len(first)), code))
 
 
 def in_table_one_order(languages: Iterable[str]) -> list[str]:

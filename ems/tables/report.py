@@ -17,9 +17,10 @@ from ems.base.records import Json
 from ems.base.templates import rendered
 from ems.bench.scores import RANGES, Examples, half_interval
 from ems.config.experiment import Experiment
-from ems.config.languages import UNSEEN, language_families, language_names
+from ems.config.languages import UNSEEN, family_of, language_families, language_names
 from ems.config.plugins import benchmark
 from ems.tables.corpora import TRAIN, read_report
+from ems.tables.engine import own_codes
 from ems.tables.logs import P1, VALIDATION, LossEntry, read_losses
 from ems.tables.printed import in_given_order, in_table_one_order
 from ems.tables.registry import outputs_of
@@ -223,9 +224,11 @@ def _map(column: Column, system: str) -> Json:
     """Return P@1 of each direction of one system: codes, and a row of values per query."""
     scores = column.systems.get(system) or next(iter(column.systems.values()))
     languages = scores.file.languages
-    rows = [row for row in scores.file.rows if not row.measure]
-    every = {(languages[row.source], languages[row.target]): row.value for row in rows}
-    values = {pair: value for pair, value in every.items() if UNSEEN not in pair}
+    seen = {name: own for name, own in own_codes(languages).items() if languages[name] != UNSEEN}
+    rows = [
+        row for row in scores.file.rows if not row.measure and {row.source, row.target} <= {*seen}
+    ]
+    values = {(seen[row.source], seen[row.target]): row.value for row in rows}
     codes = in_table_one_order({code for pair in values for code in pair})
     numbered = len(codes) <= MOST_NUMBERED
     if not numbered:
@@ -234,7 +237,7 @@ def _map(column: Column, system: str) -> Json:
         "title": benchmark(column.name).title,
         "system": scores.system,
         "codes": codes,
-        "families": [] if numbered else [language_families().get(code, "Other") for code in codes],
+        "families": [] if numbered else [*map(family_of, codes)],
         "least": min(values.values()),
         "grid": [[values.get((query, other)) for other in codes] for query in codes],
     }

@@ -14,7 +14,7 @@ from ems.config.plugins import benchmark
 from ems.tables.declarations import noted_table
 from ems.tables.engine import Column, one_block, part_of
 from ems.tables.printed import load_flores_groups, load_table
-from ems.tables.scores import Families, Scores, read_scores
+from ems.tables.scores import Families, Label, Scores, read_scores
 from ems.tables.study import AblationColumns
 
 _models = partial(load_table, "ems-v2-table07-flores", "pair")
@@ -54,12 +54,18 @@ ABLATION = AblationColumns(
 )
 
 
-def plot_flores(scores: list[Path], out: Path, families: Families | None = None) -> None:
+def plot_map(
+    scores: list[Path],
+    out: Path,
+    families: Families | None = None,
+    name: str = "flores200",
+    label: Label = _direction,
+) -> None:
     """Draw a map of P@1 (percent) per direction of the first system; `families` share a map."""
     from ems.tables.figures import plot_directions  # here: matplotlib is slow to import
 
-    systems = read_scores(scores, "flores200", "P@1", _direction, families=families)
-    plot_directions(systems[0], benchmark("flores200"), out)
+    systems = read_scores(scores, name, "P@1", label, families=families)
+    plot_directions(systems[0], benchmark(name), out)
 
 
-FIGURES = {"flores": plot_flores}
+FIGURES = {"flores": plot_map}

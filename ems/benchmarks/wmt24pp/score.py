@@ -12,7 +12,7 @@ Notable choices:
 """
 
 from collections.abc import Mapping
-from itertools import combinations, permutations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,43 +26,36 @@ from ems.bench.scores import ENGLISH, UNSEEN, Result, Score, packed
 from ems.bench.task import Task
 from ems.benchmarks.wmt24pp.data import units
 from ems.config.benchmarks import SearchProtocol
-from ems.corpora.evalsets.formats import numbered_lines
+from ems.corpora.evalsets.formats import check_count, numbered_lines
 
 KEYS = ("domain", "source", "target")
-LENGTHS = {"1-5": 5, "6-10": 10, "11-20": 20, "21-40": 40, "41-80": 80, "over 80": 10**9}  # words
-XSIM = "xsim"
+LENGTHS = (1, 6, 11, 21, 41, 81)  # least words of the English segment
 
 
 def score(task: Task) -> Result:
     """Return P@1 of each direction, and by domain and length; names are "de", "pt_BR", "pt_PT"."""
     texts, languages, groups = read_texts(task.folder, task.languages)
-    what = f"{task.benchmark} {task.system}"
-    progress = Progress(what, len(texts) * (len(texts) - 1) // 2, "language pairs")
-    vectors = {
-        name: task.vectors(lines, languages[name], f"{task.benchmark} {name}")
-        for name, lines in texts.items()
-    }
-    copies = {name: np.unique(lines, return_inverse=True)[1] for name, lines in texts.items()}
-    hits = {}
-    for one, other in combinations(texts, 2):
+    vectors, copies = {}, {}
+    for name, lines in texts.items():
+        vectors[name] = task.vectors(lines, languages[name], f"{task.benchmark} {name}")
+        copies[name] = np.unique(lines, return_inverse=True)[1]
+    pairs = [(a, b) for a, b in combinations(texts, 2) if a.split("_")[0] != b.split("_")[0]]
+    rows, protocol = [], SearchProtocol()
+    progress = Progress(f"{task.benchmark} {task.system}", len(pairs), "language pairs")
+    for one, other in pairs:
         cosines = vectors[one] @ vectors[other].T  # [N, N]
         for query, candidates, axis in ((one, other, 1), (other, one, 0)):
-            best = cosines.argmax(axis=axis)
-            hits[query, candidates] = right(best, copies[query], copies[candidates])
+            own = right(cosines.argmax(axis=axis), copies[query], copies[candidates])
+            percent = 100 * int(own.sum()) / len(own)
+            rows.append(Score(query, candidates, percent, len(own), hits=packed(own)))
+            sides = {languages[query], languages[candidates]}
+            if ENGLISH in sides and UNSEEN not in sides:
+                best = best_by_margin(vectors[query], vectors[candidates], **plain(protocol))
+                measures = {name: own[members] for name, members in groups.items()}
+                measures["xsim"] = ~right(best, copies[query], copies[candidates])
+                for name, bits in measures.items():
+                    rows.append(Score.from_hits(query, candidates, bits, measure=name))
         progress.add(1)
-    rows, protocol = [], SearchProtocol()
-    for query, candidates in permutations(texts, 2):
-        own, sides = hits[query, candidates], (languages[query], languages[candidates])
-        if sides[0] == sides[1] != UNSEEN:
-            continue
-        percent = 100 * int(own.sum()) / len(own)
-        rows.append(Score(query, candidates, percent, len(own), hits=packed(own)))
-        if ENGLISH in sides and UNSEEN not in sides:
-            best = best_by_margin(vectors[query], vectors[candidates], **plain(protocol))
-            measures = {name: own[members] for name, members in groups.items()}
-            measures[XSIM] = ~right(best, copies[query], copies[candidates])
-            for name, bits in measures.items():
-                rows.append(Score.from_hits(query, candidates, bits, measure=name))
     progress.close(f"mean P@1 {np.mean([row.value for row in rows if not row.measure]):.1f}")
     return Result("P@1", rows, languages, label="source", parallel=True, protocol=protocol)
 
@@ -81,16 +74,15 @@ def read_texts(
             domains, sources, targets = read_segments(path)
             first = first or (path, sources)
             if sources != first[1]:
-                counts = {"expected": len(first[1]), "found": len(sources)}
-                raise mistake("unequal languages", path=path, other=first[0], **counts)
+                raise mistake("unequal segments", path=path, other=first[0])
             own = name.partition("-")[2] if len(names) > 1 else code
             texts[own] = sources if code == ENGLISH else targets
             languages[own] = language
     words = np.array([len(text.split()) for text in sources])
     groups = {name: np.array(domains) == name for name in dict.fromkeys(domains)}
-    least = 1
-    for name, most in LENGTHS.items():
-        groups[name], least = (words >= least) & (words <= most), most + 1
+    for least, end in pairwise((*LENGTHS, 10**9)):
+        name = f"{least}-{end - 1} words" if end in LENGTHS else f"{least} or more words"
+        groups[name] = (words >= least) & (words < end)
     return texts, languages, {name: members for name, members in groups.items() if members.any()}
 
 
@@ -105,6 +97,7 @@ def read_segments(path: Path) -> list[tuple[str, ...]]:
         except (ValueError, KeyError, TypeError, AttributeError):
             expected = f"expected a segment with is_bad_source, {', '.join(KEYS)}"
             raise Damaged(path, f"line {number}: {expected}") from None
+    check_count(len(segments), path, "segments")
     return [*zip(*segments, strict=True)]
 
 

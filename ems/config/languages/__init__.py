@@ -135,6 +135,11 @@ def language_families() -> dict[str, str]:
     return {code: row["family"] for row in rows for code in row["codes"].split()}
 
 
+def family_of(code: str) -> str:
+    """Return the family of a language, or of a region's ("pt_BR")."""
+    return language_families().get(code.partition("_")[0], "Other")
+
+
 @cache
 def flores_codes() -> dict[str, str]:
     """Return code -> code in FLORES-200 of all languages, with the script; '' for none."""
