@@ -203,8 +203,8 @@ def fake_task(encoder, experiment, system, benchmark, folders):
         return own / np.linalg.norm(own, axis=1, keepdims=True)
 
     return SimpleNamespace(
-        benchmark=benchmark, experiment=experiment, folder=None, languages={"deu": "de"}, trained={"deu": "de"},
-        vectors=vectors,
+        benchmark=benchmark, experiment=experiment, folder=None, languages={"deu": "de"},
+        trained={"deu": "de"}, vectors=vectors,
     )  # fmt: skip
 
 

@@ -81,8 +81,9 @@ def test_every_direction_domain_length_and_xsim_equals_a_plain_loop(tmp_path, fo
         place, one, other = each.direction, vectors[each.source], vectors[each.target]
         hits[place] = naive_right(products(one, other).argmax(1), each.source, each.target)
         assert each.bits().tolist() == hits[place], place
-        best = naive_best(one, other, 4, "ratio", among_nearest=True)
-        wrong[place] = [not own for own in naive_right(best, each.source, each.target)]
+        if EN in (each.source, each.target):
+            best = naive_best(one, other, 4, "ratio", among_nearest=True)
+            wrong[place] = [not own for own in naive_right(best, each.source, each.target)]
     groups = {name: [name == own for own in DOMAINS] for name in ("news", "social")}
     ends = {"1-5": (1, 5), "6-10": (6, 10), "11-20": (11, 20), "21-40": (21, 40), "41-80": (41, 80)}
     for name, (low, high) in {**ends, "81 or more": (81, 999)}.items():
