@@ -33,6 +33,10 @@ FIGURES = {  # file in results/demo -> title, description
         "better. With more than 15 languages there are no numbers, and related languages stand "
         "together.",
     ),
+    "figures/wmt24pp_length.svg": (
+        "Scores and length",
+        "P@1 on WMT24++ with English, by the number of words of the English segment.",
+    ),
     "figures/pairs.svg": (
         "Scores and training data",
         "P@1 and the training pairs of each language. All languages of the demo have as many "

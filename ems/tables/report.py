@@ -17,7 +17,7 @@ from ems.base.records import Json
 from ems.base.templates import rendered
 from ems.bench.scores import RANGES, Examples, half_interval
 from ems.config.experiment import Experiment
-from ems.config.languages import UNSEEN, family_of, language_families, language_names
+from ems.config.languages import family_of, language_families, language_names
 from ems.config.plugins import benchmark
 from ems.tables.corpora import TRAIN, read_report
 from ems.tables.engine import own_codes
@@ -223,12 +223,9 @@ def _ends(scores: Scores, label: str) -> tuple[float, float]:
 def _map(column: Column, system: str) -> Json:
     """Return P@1 of each direction of one system: codes, and a row of values per query."""
     scores = column.systems.get(system) or next(iter(column.systems.values()))
-    languages = scores.file.languages
-    seen = {name: own for name, own in own_codes(languages).items() if languages[name] != UNSEEN}
-    rows = [
-        row for row in scores.file.rows if not row.measure and {row.source, row.target} <= {*seen}
-    ]
-    values = {(seen[row.source], seen[row.target]): row.value for row in rows}
+    names = own_codes(scores.file.languages)
+    rows = [row for row in scores.file.rows if not row.measure]
+    values = {(names[row.source], names[row.target]): row.value for row in rows}
     codes = in_table_one_order({code for pair in values for code in pair})
     numbered = len(codes) <= MOST_NUMBERED
     if not numbered:

@@ -1,4 +1,4 @@
-"""P@1 between every two languages of FLORES-200 or WMT24++, by cosine (EMS v2 V-B, Table VII).
+"""P@1 between every two languages of FLORES-200, by cosine (EMS v2 V-B, Table VII).
 
 The row of a direction keeps a bit per sentence, so that any group of directions can be compared
 sentence by sentence. It has no interval, which follows from the percentage.

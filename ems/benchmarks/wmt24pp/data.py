@@ -1,8 +1,8 @@
 """WMT24++: `en-<xx>_<REGION>.jsonl`, the same English segments in all files, by `segment_id`.
 
 As the publisher asks, `target` is scored (the post-edited translation), and a segment with
-`is_bad_source` is left out. Of a language with two files the first is scored, and both are kept out
-of training. Source: Deutsch et al. (2025), https://arxiv.org/abs/2502.12404.
+`is_bad_source` is left out. Of a language with two files `read_language` reads the first.
+Source: Deutsch et al. (2025), https://arxiv.org/abs/2502.12404.
 """
 
 from collections.abc import Iterator

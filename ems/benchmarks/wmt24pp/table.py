@@ -26,11 +26,12 @@ def _columns(systems: Sequence[Scores]) -> list[Column]:
     pairs = {name: [f"{name}-{ENGLISH}", f"{ENGLISH}-{name}"] for name in sorted(languages)}
     every = list(dict.fromkeys(name for system in systems for name in system.values))
     seen = [name for name in every if not unseen & {*name.split("-")}]
+    others = [each for name in sorted(unseen) for each in pairs[name]]
+    apart = [Column("Unseen", others), Column(f"Trained directions ({len(seen):,})", seen)]
     return [
         *(Column(codes[name], members) for name, members in pairs.items()),
         average([each for name in pairs if name not in unseen for each in pairs[name]]),
-        Column("Unseen", [each for name in sorted(unseen) for each in pairs[name]]),
-        Column(f"Trained directions ({len(seen):,})", seen),
+        *(apart if unseen else ()),
         Column(f"All directions ({len(every):,})", every),
     ]
 
