@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 
 from ems.base.errors import EmsError
 from ems.bench.scores import packed
-from ems.bench.significance import gain, holm, mcnemar, mean_change
+from ems.bench.significance import gain, holm, mean_change, sign_test
 from ems.commands.cli import main
 from ems.tables import compare as module
 from ems.tables.compare import write_comparison
@@ -26,6 +26,10 @@ def bits(count, share, seed):
 
 
 # --- McNemar
+
+
+def mcnemar(first, second):
+    return sign_test([second.astype(float) - first])
 
 
 def naive_mcnemar(first, second):

@@ -5,8 +5,7 @@ systems can be compared sentence by sentence.
 
 import base64
 import json
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +25,6 @@ PERCENT = (0.0, 100.0, "a percentage")
 RANGES = {"cosine": (-1.001, 1.001, "a cosine")}  # by metric; all others are percentages
 CLOSE = 1e-6  # percent
 LEVEL = 0.95  # confidence of the interval
-NORMAL = 1.96  # standard deviations of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Score:
     seed: int | None = None
     measure: str = ""
     hits: str = ""  # a bit per sentence (`packed`), or ''
-    interval: tuple[float, float] | None = None  # 95 %, by bootstrap; computed from hits
+    interval: tuple[float, float] | None = None  # 95 %, by bootstrap
 
     @classmethod
     def from_hits(cls, source: str, target: str, hits: np.ndarray, **others: Any) -> "Score":
@@ -222,7 +220,8 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
         if len(ends) != 2 or not ends[0] - CLOSE <= row.value <= ends[1] + CLOSE:
             what = f"the two ends of an interval around {row.value} under `rows.{number}.interval`"
             raise Damaged(path, f"expected {what}, found {shown(ends)}")
-        score = Score(**{**vars(row), "value": float(row.value), "interval": None})
+        stored = tuple(ends) if row.interval and not row.hits else None  # hits say it otherwise
+        score = Score(**{**vars(row), "value": float(row.value), "interval": stored})
         key = (row.source, row.target, row.split, row.seed, row.measure)
         if key in rows:
             place = _bare(score.direction)
@@ -276,20 +275,6 @@ def interval(right: int, count: int) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     low, high = binom.ppf([tail, 1 - tail], count, right / count)
     return 100 * float(low) / count, 100 * float(high) / count
-
-
-def half_interval(scores: ScoreFile, labels: Collection[str] | None = None) -> float | None:
-    """Return half the 95 % interval of the mean over labels, in percent; None without hits."""
-    labelled = scores.labelled()
-    chosen = [list(labelled[label].values()) for label in (labelled if labels is None else labels)]
-    alike = all(row.hits and row.count == rows[0].count for rows in chosen for row in rows)
-    if not chosen or not alike:
-        return None
-    gains = [np.mean([row.bits() for row in rows], axis=0) for rows in chosen]
-    if scores.parallel and len({len(gain) for gain in gains}) == 1:
-        gains = [np.mean(gains, axis=0)]  # the same sentences in all languages
-    variance = sum(gain.var() / len(gain) for gain in gains) / len(gains) ** 2
-    return 100 * NORMAL * math.sqrt(variance)
 
 
 def packed(hits: np.ndarray) -> str:

@@ -1,21 +1,31 @@
-"""Is one system better than another on the same sentences?
+"""How certain is a score, and is one system better than another on the same sentences?
 
-Each language has McNemar's exact test (1947): among the sentences that exactly one system gets
-right, does each system have half? Holm's step-down method (1979) corrects the p-values of a
-benchmark's languages. The mean over languages has a paired bootstrap over sentences (Koehn 2004);
-if the languages are parallel, a draw takes a sentence in all of them. A sentence contributes one of
-few values (-1, -1/2, 0, 1/2, 1), so a resample is one multinomial draw of their counts.
+An interval is the percentile bootstrap's over sentences (Efron 1979; paired: Koehn 2004). A
+sentence has the mean of its hits over directions and seeds, one of few values, so that a resample
+is one multinomial draw of their counts. A draw takes a sentence in all languages that have the same
+sentences. The variance between seeds is in no interval.
+
+The test of two systems is the randomisation of signs (Fisher 1935): if they are equal, a sentence
+is as likely to favour either. If all differences have one size, it is McNemar's exact test (1947);
+otherwise its normal approximation with a correction for continuity, which resolves any p, unlike
+the share of some draws. Holm's step-down method (1979) corrects the p-values of a family of tests.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from scipy.stats import binomtest
 
-DRAWS = 10_000
-LEVEL = 0.95
+from ems.bench.scores import LEVEL, Score, ScoreFile
+
+DRAWS = 1_000
 SEED = 1
+NORMAL = 1.96  # standard deviations of half a 95 % interval
+SIGNIFICANT = 0.05
+Row = TypeVar("Row", bound=Hashable)
+Ends = tuple[float, float]  # of an interval, in percent
 
 
 @dataclass(frozen=True)
@@ -28,10 +38,113 @@ class Change:
     p: float
 
 
-def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the exact two-sided p of the hits bool[N] of two systems; 1 if they are equal."""
-    better, worse = int((~first & second).sum()), int((first & ~second).sum())
-    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+class Sample(NamedTuple):
+    """A mean over labels in percent, its 95 % interval (None: unknown), and the mean hits of each
+    sentence, float64[N] for each label, or for all if they have the same sentences ([]: unknown).
+    """
+
+    value: float
+    interval: Ends | None
+    parts: list[np.ndarray]
+
+    @property
+    def half(self) -> float | None:
+        return (self.interval[1] - self.interval[0]) / 2 if self.interval else None
+
+
+def sampled(labels: Sequence[Sequence[Score]], parallel: bool) -> Sample:
+    """Return the mean over labels, each with its rows. Without hits, the intervals of single rows
+    are combined as independent ones. Raises `ValueError` for damaged hits.
+    """
+    means = [float(np.mean([row.value for row in rows])) for rows in labels]
+    value = float(np.mean(means))
+    if all(row.hits and row.count == rows[0].count for rows in labels for row in rows):
+        parts = [np.mean([row.bits() for row in rows], axis=0) for rows in labels]
+        parts = joined(parts, parallel)
+        return Sample(value, bounds(parts), parts)
+    if all(len(rows) == 1 and rows[0].interval for rows in labels):
+        sides = np.array([rows[0].interval for rows in labels]) - np.array(means)[:, None]  # [L, 2]
+        low, high = np.sqrt((sides**2).sum(axis=0)) / len(labels)
+        return Sample(value, (value - float(low), value + float(high)), [])
+    return Sample(value, None, [])
+
+
+def joined(parts: list[np.ndarray], parallel: bool) -> list[np.ndarray]:
+    """Return the parts, or their mean if they are of the same sentences."""
+    together = parallel and len({len(part) for part in parts}) == 1
+    return [np.mean(parts, axis=0)] if together else parts
+
+
+def half_interval(scores: ScoreFile, labels: Collection[str]) -> float | None:
+    """Return half the 95 % interval of the mean over labels, in percent; None if it is unknown."""
+    labelled = scores.labelled()
+    return sampled([list(labelled[label].values()) for label in labels], scores.parallel).half
+
+
+# --- intervals
+
+
+def bounds(parts: list[np.ndarray]) -> Ends:
+    """Return the 95 % interval of the mean over parts[N], each drawn on its own, in percent."""
+    draw = np.random.default_rng(SEED)
+    return _ends(np.mean([_means(part, draw) for part in parts], axis=0))
+
+
+def _ends(means: np.ndarray) -> Ends:
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return 100 * float(low), 100 * float(high)
+
+
+def _means(shares: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """Return the means of DRAWS bootstrap samples."""
+    values, counts = np.unique(shares, return_counts=True)
+    drawn = draw.multinomial(len(shares), counts / len(shares), DRAWS)  # (DRAWS, values)
+    return drawn @ values / len(shares)
+
+
+def f1_interval(right: int, found: int, gold: int) -> Ends:
+    """Return the 95 % interval of 200 * right / (found + gold), from resampled pairs: right, only
+    found, or only in the gold standard. The threshold is taken as given.
+    """
+    counts = np.array([right, found - right, gold - right])
+    total, draw = int(counts.sum()), np.random.default_rng(SEED)
+    both, *alone = draw.multinomial(total, counts / total, DRAWS).T
+    low, high = _ends(2 * both / (2 * both + sum(alone)))
+    value = 200 * right / (found + gold)
+    return min(low, value), max(high, value)
+
+
+# --- tests
+
+
+def sign_test(parts: Sequence[np.ndarray]) -> float:
+    """Return the two-sided p of the differences float64[N] of each part; 1 if there are none."""
+    from scipy.special import bdtr  # here: it is slow to import
+
+    moved = np.concatenate([np.round(part, 9) / len(part) for part in parts])
+    moved = moved[moved != 0]
+    sizes = np.abs(moved)
+    if not len(moved):
+        return 1.0
+    if sizes.min() == sizes.max():
+        better = int((moved > 0).sum())
+        return min(1.0, 2 * float(bdtr(min(better, len(moved) - better), len(moved), 0.5)))
+    distance = max(0.0, abs(moved.sum()) - sizes.min()) / math.sqrt((moved**2).sum())
+    return math.erfc(distance / math.sqrt(2))
+
+
+def p_value(first: Sample, second: Sample) -> float:
+    """Return the two-sided p of two systems: of the sign test, if the hits of the same sentences
+    are known; otherwise of their intervals as if the sentences were others, which is too careful;
+    1 without intervals.
+    """
+    if first.parts and list(map(len, first.parts)) == list(map(len, second.parts)):
+        return sign_test([b - a for a, b in zip(first.parts, second.parts, strict=True)])
+    if not (first.interval and second.interval):
+        return 1.0
+    error = math.hypot(*(each.interval[1] - each.interval[0] for each in (first, second)))
+    distance = abs(second.value - first.value) / (error / 2 / NORMAL or math.inf)
+    return math.erfc(distance / math.sqrt(2))
 
 
 def holm(values: list[float]) -> list[float]:
@@ -44,6 +157,27 @@ def holm(values: list[float]) -> list[float]:
     return corrected
 
 
+def surely_best(
+    family: Mapping[str, Mapping[Row, Sample]], lowest: bool = False
+) -> set[tuple[Row, str]]:
+    """Return (row, column) of the best system of each column that is better than every other one,
+    at p < SIGNIFICANT. A family's columns are corrected together: Holm over the comparisons of each
+    best system with all others, so that the chance of any wrong best is at most SIGNIFICANT.
+    """
+    tests: dict[tuple[Row, str], list[float]] = {}
+    for name, samples in family.items():
+        if len(samples) > 1:
+            best, own = (min if lowest else max)(samples.items(), key=lambda item: item[1].value)
+            others = [sample for row, sample in samples.items() if row != best]
+            tests[best, name] = [p_value(own, other) for other in others]
+    corrected = iter(holm([p for values in tests.values() for p in values]))
+    sure = {cell: [next(corrected) < SIGNIFICANT for _ in own] for cell, own in tests.items()}
+    return {cell for cell, won in sure.items() if all(won)}
+
+
+# --- two systems
+
+
 def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return each sentence's mean difference of hits bool[N] over directions, float64 in -1..1."""
     return np.mean([second[name].astype(np.float64) - first[name] for name in first], axis=0)
@@ -51,19 +185,5 @@ def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> n
 
 def mean_change(gains: list[np.ndarray], parallel: bool) -> Change:
     """Return the change of the mean over languages by `gain`s, drawn together if `parallel`."""
-    draw = np.random.default_rng(SEED)
-    drawn = [np.mean(gains, axis=0)] if parallel else gains
-    means = np.mean([_means(each, draw) for each in drawn], axis=0)
-    delta = float(np.mean([each.mean() for each in gains]))
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    below, above = np.mean(means <= 0), np.mean(means >= 0)
-    p = min(1.0, 2 * max(1 / DRAWS, float(min(below, above))))  # no draw is no proof of 0
-    return Change(100 * delta, 100 * float(low), 100 * float(high), p)
-
-
-def _means(gains: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """Return the means of DRAWS bootstrap samples."""
-    values, counts = np.unique(gains, return_counts=True)
-    drawn = draw.multinomial(len(gains), counts / len(gains), DRAWS)  # (DRAWS, values)
-    return drawn @ values / len(gains)
+    delta, parts = float(np.mean([each.mean() for each in gains])), joined(gains, parallel)
+    return Change(100 * delta, *bounds(parts), sign_test(parts))

@@ -61,6 +61,8 @@ class StudySettings(Settings):
 class TablesSettings(Settings):
     """Systems and published rows in the tables."""
 
+    LATER = frozenset({"intervals"})
+
     systems: listing(str, least=1) | None = None
     """Systems of the tables, in this order (default: all; an entry with `each` stands for all its
     systems). Other systems are trained only on request: `snakemake
@@ -72,6 +74,9 @@ class TablesSettings(Settings):
     printed: list[Printed] = Field([])
     """Models of the papers whose rows and columns to print next to ours, in the tables that have
     them. The tables show nothing else that a paper printed."""
+    intervals: bool = False
+    """Shows the 95 % interval of each P@1, F1, accuracy and error rate of our systems, and marks
+    the best one only if it is significantly better than every other (docs/benchmarks.md)."""
     studies: dict[StudyName, StudySettings] | None = None
     """Tables of your own, by name: `snakemake results/tables/NAME.tex`. Their systems are trained
     for them, whether or not they are in `systems`."""

@@ -9,7 +9,8 @@ from statistics import fmean
 from ems.base.files import read_json
 from ems.base.records import Json
 from ems.base.templates import rendered
-from ems.bench.scores import ScoreFile, half_interval, read_score_file
+from ems.bench.scores import ScoreFile, read_score_file
+from ems.bench.significance import half_interval
 from ems.config.experiment import MULTIWAY
 from ems.config.languages import UNSEEN, language_names
 from ems.config.plugins import benchmark

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from ems.base.errors import Damaged, EmsError, mistake
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
-from ems.bench.significance import Change, gain, holm, mcnemar, mean_change
+from ems.bench.significance import SIGNIFICANT, Change, gain, holm, mean_change, sign_test
 from ems.config.languages import short_code
 from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import LINE, drawing, name_languages
@@ -18,7 +18,6 @@ from ems.tables.engine import own_codes
 from ems.tables.scores import Families, read_scores
 from ems.tables.table import Table, Value, markdown, note, rounded, write_table
 
-SIGNIFICANT = 0.05
 DIFFERENCE = "Difference"
 MEAN = "mean"
 MOST_NAMED = 5  # largest differences of each sign in the summary
@@ -192,7 +191,8 @@ def _probabilities(
     p: dict[str, dict[str, float]] = {label: {} for label in hits}
     for way in dict.fromkeys(way for ways, _ in few.values() for way in ways):
         having = {label: sides for label, sides in few.items() if way in sides[0]}
-        values = holm([mcnemar(first[way], second[way]) for first, second in having.values()])
+        gains = [gain({way: one[way]}, {way: other[way]}) for one, other in having.values()]
+        values = holm([sign_test([each]) for each in gains])
         for label, value in zip(having, values, strict=True):
             p[label][way] = value
     corrected = holm([changes[label].p for label in many])

@@ -208,7 +208,7 @@ def _about(systems: Sequence[Scores], title: str) -> list[str]:
     counts = {len(values) for system in systems for values in system.seeds.values()}
     seeds = ""
     if max(counts, default=0) > 1:
-        seeds = f", mean of {engine.span(counts)} seeds ± standard deviation (of each column: .csv)"
+        seeds = f", mean of {engine.span(counts)} seeds{engine.SPREAD}"
     ranked = any(PRECISION in system.measures for system in systems)
     precision = "; AP: average precision of the cosine" if ranked else ""
     labels = labels_of(systems)

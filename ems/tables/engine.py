@@ -5,7 +5,7 @@ system with all its labels: means over different languages cannot be compared.
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple
@@ -15,14 +15,17 @@ from pydantic import Field
 from ems.base.errors import mistake
 from ems.base.schema import Settings
 from ems.bench.scores import ENGLISH, UNSEEN, ScoreFile
+from ems.bench.significance import DRAWS, SIGNIFICANT, Sample, surely_best
 from ems.tables.printed import AVERAGE
 from ems.tables.scores import Families, Label, Scores, read_scores
-from ems.tables.table import PRINTED, Block, Table, balanced_blocks, best_rows, write_table
+from ems.tables.table import PRINTED, Block, Table, balanced_blocks, best_rows, note, write_table
 
 Values = Mapping[str, float | None]  # label of scores, or heading of a column -> value
 Models = Mapping[str, Values]  # model -> the paper's column -> value
 Order = Callable[[set[str]], list[str]]
 BEST = "Bold: best of our systems."
+SPREAD = " ± standard deviation (of each column: .csv)"
+MOST_UNCERTAIN = 8  # columns with intervals in a block
 DEVIATION = ", s.d."  # suffix of the label of a row
 BOTH_WAYS = "P@1 in percent, mean of both directions"
 # the label of a row of LaBSE, the upper bound of EMS v2 (section V), printed or measured by us
@@ -103,6 +106,7 @@ class Declaration:
     shared: str = ""  # a measure with one row for all systems
     decimals: int = 1
     heading: str = "Model"
+    intervals: bool = False
 
 
 def write_systems(
@@ -152,12 +156,12 @@ def write_sections(
     blocks = table.blocks(columns)
     names = [name for block in blocks for name in block.columns]
     italic = {at for at, label in enumerate(labels) if UPPER_BOUND.fullmatch(label)}
-    bold = set()
-    for group in groups if table.decimals == 1 else ():  # a cosine is not compared
-        for name in (column.heading for column in columns if column.ranked):
+    bold, lowest = set(), not systems[0].file.higher_is_better
+    ranked = [column for column in columns if column.ranked and table.decimals == 1]  # no cosine
+    for group in groups:
+        for name in headings(ranked):
             values = {at: rows[at].values[name] for at in group if at not in italic}
-            best = best_rows(values, lowest=not systems[0].file.higher_is_better)
-            bold |= {(at, name) for at in best}
+            bold |= {(at, name) for at in best_rows(values, lowest)}
     classes = table.printed.classes().values() if table.printed and models else ()
     daggers = {(at, name) for at, row in enumerate(rows) for name in row.daggers}
     notes = [
@@ -174,7 +178,7 @@ def write_sections(
         dagger=daggers,
         rules={
             len(ours),
-            *(numbers[0] for numbers in groups[1:]),
+            *(min(group) for group in groups[1:]),
             *(len(ours) + min(map(models.index, members)) for members in classes),
         },
         italic=italic,
@@ -183,7 +187,40 @@ def write_sections(
         footnote=table.printed.dagger if table.printed and daggers else "",
         decimals=table.decimals,
     )
-    write_table(made, out)
+    write_table(_with_intervals(made, groups, ranked, lowest) if table.intervals else made, out)
+
+
+def _with_intervals(
+    table: Table, groups: list[dict[int, Scores]], columns: list[Column], lowest: bool
+) -> Table:
+    """Add the intervals of our rows, and mark only systems that are significantly the best. Columns
+    of one language or pair are read together, so they are one family of tests; a mean is its own.
+    """
+    ends, bold = {}, set()
+    for group in groups:
+        families: dict[str, dict[str, dict[int, Sample]]] = {}  # -> column -> row
+        for column in columns:
+            name = column.heading
+            scored = {at: own for at, own in group.items() if column.value(own) is not None}
+            samples = {at: system.sample(column.members) for at, system in scored.items()}
+            ends |= {(at, name): own.interval for at, own in samples.items() if own.interval}
+            family = "" if len(column.members) < 3 and name != AVERAGE else name
+            rivals = {at: own for at, own in samples.items() if at not in table.italic}
+            families.setdefault(family, {})[name] = rivals
+        for family in families.values():
+            bold |= surely_best(family, lowest)
+    doubtful = {name for _, name in ends}
+    notes = [re.sub(r" ?Bold: [^.]*[.]", "", text.replace(SPREAD, "")) for text in table.notes]
+    notes += [note("intervals", draws=DRAWS, p=SIGNIFICANT)] if ends else []
+    if lacking := [name for name in headings(columns) if name not in doubtful]:
+        notes.append(f"Without an interval, so never bold: {', '.join(lacking)}.")
+    blocks = [
+        replace(block, columns=part.columns)
+        for block in table.stacked
+        for part in balanced_blocks(block.columns, MOST_UNCERTAIN)
+    ]
+    own = {"bold": bold, "intervals": ends, "deviations": set(), "blocks": blocks}
+    return replace(table, notes=list(filter(None, notes)), **own)
 
 
 # --- columns and notes that tables share
@@ -248,17 +285,19 @@ def counted(systems: Iterable[Scores]) -> str:
 
 def _our_rows(
     table: Declaration, sections: Mapping[str, list[Scores]], columns: list[Column]
-) -> tuple[list[TableRow], list[list[int]]]:
-    """Return our rows (with deviations and other measures) and the groups that compete for bold."""
+) -> tuple[list[TableRow], list[dict[int, Scores]]]:
+    """Return our rows (with deviations and other measures), and the groups (row number -> system)
+    that compete for bold.
+    """
     systems = [system for section in sections.values() for system in section]
     seeded = any(len(values) > 1 for each in systems for values in each.seeds.values())
     measured = {name for each in systems for name, values in each.measures.items() if values}
     rows: list[TableRow] = []
-    groups: list[list[int]] = []
+    groups: list[dict[int, Scores]] = []
     for prefix, section in sections.items():
-        groups.append([])
+        groups.append({})
         for system in section:
-            groups[-1].append(len(rows))
+            groups[-1][len(rows)] = system
             label = prefix + system.system
             rows.append(TableRow(label, {each.heading: each.value(system) for each in columns}))
             if table.spread and seeded:

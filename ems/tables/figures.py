@@ -205,12 +205,9 @@ def plot_tradeoff(scores: list[Path], times: Times, out: Path) -> None:
         axes = figure.subplots()
         keys = []
         for number, system in enumerate(systems):
-            minutes, shares = seconds[system.system] / 60, np.array([*system.values.values()]) / 100
-            counts = np.array([system.counts[label] for label in system.values])
-            # languages are independent samples; two directions agree on most sentences, so are one
-            half = 196 * float(np.sqrt((shares * (1 - shares) / counts).sum())) / len(shares)
+            minutes, mean = seconds[system.system] / 60, system.sample(system.values)
             look = {"linewidth": 1, "label": system.system, **_look(number)}
-            keys.append(axes.errorbar(minutes, 100 * shares.mean(), yerr=half, **look))
+            keys.append(axes.errorbar(minutes, mean.value, yerr=mean.half or 0.0, **look))
         axes.set_xscale("log")  # twice the minutes are the same distance everywhere
         canvas.number_logarithms(axes.xaxis)
         costs = [seconds[system.system] / 60 for system in systems]

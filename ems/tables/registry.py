@@ -4,7 +4,7 @@ Benchmarks declare theirs in table.yaml and table.py, experiments further ones (
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -108,6 +108,7 @@ class Output:
             if callable(declared):  # it writes the table itself
                 declared(sources, out)
                 return
+            declared = replace(declared, intervals=experiment.tables.intervals)
             order = self.systems(experiment)
             kept = [path for path in sources if not self.shown.among or path.parent.name in order]
             write_systems(declared, kept, out, printed, order, families)
@@ -133,7 +134,8 @@ class Output:
                 case "ablation":
                     order = experiment.learning(experiment.ablated)
                     steps = {name: experiment.systems[name].train.steps for name in order}
-                    study.write_ablation_table(sources, out, printed, order, families, times, steps)
+                    own = (order, families, times, steps, experiment.tables.intervals)
+                    study.write_ablation_table(sources, out, printed, *own)
 
     def _draw(
         self, experiment: Experiment, sources: list[Path], out: Path, times: Times | None
@@ -280,5 +282,7 @@ def write_together(table: str, experiments: Sequence[Experiment], out: Path) -> 
         whole = {name: own for name, own in each.families.items() if {*own} <= rows.keys()}
         families |= {rows[name]: [rows[member] for member in own] for name, own in whole.items()}
     printed = list(dict.fromkeys(name for each in experiments for name in each.tables.printed))
-    write_systems(declared[table], [*paths], out, printed, order, families, paths)
+    intervals = any(each.tables.intervals for each in experiments)
+    shared = replace(declared[table], intervals=intervals)
+    write_systems(shared, [*paths], out, printed, order, families, paths)
     return list(paths)

@@ -3,7 +3,7 @@
 import csv
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -15,7 +15,8 @@ from ems.base.files import read_json, read_text, write_text
 from ems.base.provenance import digest
 from ems.base.records import Json
 from ems.base.templates import rendered
-from ems.bench.scores import RANGES, Examples, half_interval
+from ems.bench.scores import RANGES, Examples
+from ems.bench.significance import Sample, surely_best
 from ems.config.experiment import Experiment
 from ems.config.languages import family_of, language_families, language_names
 from ems.config.plugins import benchmark
@@ -79,14 +80,15 @@ class Column:
         systems = self.systems.values()
         return [label for label in labels if all(label in each.values for each in systems)]
 
+    @cached_property
+    def samples(self) -> dict[str, Sample]:
+        """System -> its mean over the shared labels, or over its own if none is shared."""
+        return {n: each.sample(self.shared or each.values) for n, each in self.systems.items()}
+
     def means(self) -> dict[str, tuple[float, float | None, int]]:
-        """Return system -> (mean, half a 95 % interval, labels), over its own if none is shared."""
-        means = {}
-        for name, each in self.systems.items():
-            kept = self.shared or [*each.values]
-            half = half_interval(each.as_file, kept)
-            means[name] = fmean(map(each.values.get, kept)), half, len(kept)
-        return means
+        """Return system -> (mean, half a 95 % interval, number of labels)."""
+        counts = {n: len(self.shared or each.values) for n, each in self.systems.items()}
+        return {n: (own.value, own.half, counts[n]) for n, own in self.samples.items()}
 
 
 def runs_of(experiments: Mapping[str, Experiment], chosen: Sequence[tuple[str, str]]) -> list[Run]:
@@ -110,7 +112,8 @@ def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
         reasons = "".join(f"\n  {reason}" for reason in left_out)
         raise EmsError(f"{folders}: expected score files, found none to show; run it{reasons}")
     trained = [label for run in runs for label in run.trained]
-    headline = [_headline(column, trained) for column in columns]
+    careful = any(run.experiment.tables.intervals for run in runs)
+    headline = [_headline(column, trained, careful) for column in columns]
     labels = dict.fromkeys(name for column in columns for name in column.systems)
     drawn = _drawn(headline, trained) or trained[:MOST_DRAWN]
     page = rendered(
@@ -118,6 +121,7 @@ def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
         title=" and ".join(run.experiment.name for run in runs),
         version=version,
         headline=headline,
+        careful=careful,
         systems=sorted(labels, key=lambda label: label not in trained),
         trained=trained,
         left_out=left_out,
@@ -151,11 +155,14 @@ def _columns(runs: Sequence[Run]) -> tuple[list[Column], list[str]]:
     return columns, left_out
 
 
-def _headline(column: Column, trained: Collection[str]) -> Json:
-    """Return a benchmark's row of the main table; `best` and `baseline` are systems."""
-    file, means = column.file, column.means()
+def _headline(column: Column, trained: Collection[str], careful: bool) -> Json:
+    """Return a benchmark's row of the main table; `best` (if `careful`, only a significant one) and
+    `baseline` are systems.
+    """
+    file, samples = column.file, column.samples
     lowest, cosine = not file.higher_is_better, file.metric in RANGES
-    values = {name: value for name, (value, *_) in means.items()}
+    values = {name: sample.value for name, sample in samples.items()}
+    best = [name for name, _ in surely_best({"": samples}, lowest)] if careful else None
     others = {name: value for name, value in values.items() if name not in trained}
     return {
         "title": benchmark(column.name).title,
@@ -166,8 +173,8 @@ def _headline(column: Column, trained: Collection[str]) -> Json:
         "of": "directions" if file.label == "direction" else "languages",
         "count": len(column.shared),
         "form": "%.2f" if cosine else "%.1f",
-        "means": means,
-        "best": [] if cosine else best_rows(values, lowest),
+        "means": column.means(),
+        "best": [] if cosine else best_rows(values, lowest) if best is None else best,
         "baseline": (min if lowest else max)(others, key=others.get, default=""),
     }
 
@@ -214,10 +221,8 @@ def _by_language(column: Column, drawn: Sequence[str]) -> Json:
 
 
 def _ends(scores: Scores, label: str) -> tuple[float, float]:
-    """Return the mean of a label, less and plus half of its interval, within 0 to 100."""
-    own = replace(scores.as_file, rows=scores.labelled[""][label])
-    value, half = scores.values[label], half_interval(own) or 0.0
-    return max(0.0, value - half), min(100.0, value + half)
+    """Return the interval of the mean of a label, or twice the mean if it is unknown."""
+    return scores.sample([label]).interval or (scores.values[label],) * 2
 
 
 def _map(column: Column, system: str) -> Json:

@@ -2,14 +2,15 @@
 version, SHA-256 and protocol in each, each system once, and each label of the same language in all.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
-from ems.base.errors import mistake
+from ems.base.errors import Damaged, mistake
 from ems.bench.scores import ENGLISH, UNSEEN, Score, ScoreFile, read_score_file
+from ems.bench.significance import Sample, sampled
 
 Families = Mapping[str, Sequence[str]]
 Label = Callable[[ScoreFile, Score], str]  # the label of a score in a table
@@ -23,6 +24,7 @@ class Scores:
     system: str
     rows: tuple[tuple[str, str, Score], ...] = ()  # label, language or UNSEEN, score
     absent: tuple[str, ...] = ()  # score files missing for this row
+    parallel: frozenset[str] = frozenset()  # labels of the same sentences in all languages
 
     @cached_property
     def as_file(self) -> ScoreFile:
@@ -63,6 +65,14 @@ class Scores:
         seeds = {name: [s.value for s in scores if s.seed is not None] for name, scores in labels}
         return {name: values for name, values in seeds.items() if values}
 
+    def sample(self, labels: Collection[str]) -> Sample:
+        """Return the mean over labels and what is known of its sentences."""
+        try:
+            rows = [self.labelled[""][label] for label in labels]
+            return sampled(rows, parallel=self.parallel.issuperset(labels))
+        except ValueError as error:
+            raise Damaged(self.file.path, f"the hits are damaged ({error})") from None
+
     @cached_property
     def languages(self) -> dict[str, str]:
         """Label -> the experiment's language, or UNSEEN."""
@@ -78,7 +88,8 @@ def in_one_row(systems: Sequence[Scores], name: str) -> Scores:
     """Join the scores of several systems, or on several benchmarks, as one row."""
     rows = tuple(row for system in systems for row in system.rows)
     absent = tuple(file for system in systems for file in system.absent)
-    return Scores(systems[0].file, name, rows, absent)
+    parallel = frozenset().union(*(system.parallel for system in systems))
+    return Scores(systems[0].file, name, rows, absent, parallel)
 
 
 def read_scores(
@@ -106,7 +117,8 @@ def read_scores(
     systems = {}
     for file in files:
         rows = tuple((label(file, row), _language(file, row), row) for row in file.rows)
-        systems[file.system] = Scores(file, file.system, rows)
+        parallel = frozenset(own for own, *_ in rows if file.parallel)
+        systems[file.system] = Scores(file, file.system, rows, parallel=parallel)
     _check_same_languages(systems.values(), unseen=names is None)
     for name in order:
         missing = Scores(files[0], name, absent=(f"{name}/{files[0].path.name}",))

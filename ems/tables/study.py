@@ -127,7 +127,8 @@ def write_study(
         )
     columns += study.columns(scores)
     table = _declared(columns, [*notes, *_steps_note(steps)], printed)
-    table = replace(table, heading=settings.heading, shared=MAJORITY)
+    intervals = experiment.tables.intervals
+    table = replace(table, heading=settings.heading, shared=MAJORITY, intervals=intervals)
     write_sections(table, {"": scores}, out, [settings.printed] if settings.printed else [])
 
 
@@ -229,6 +230,7 @@ def write_ablation_table(
     families: Families | None = None,
     times: Times | None = None,
     steps: Mapping[str, int] | None = None,
+    intervals: bool = False,
 ) -> None:
     """Write EMS v2 Table XIV of the systems `order`, with `times` a column of the seconds of 1,000
     steps. `steps`: system -> its steps, for a note, since results of a short training mean little.
@@ -271,4 +273,5 @@ def write_ablation_table(
         about += "; the printed ones are for four V100" if known else ""
         notes.append(f"{SECONDS}: {about}.")
     table = _declared(columns, [*notes, *_steps_note(steps or {})], paper)
+    table = replace(table, intervals=intervals)
     write_sections(table, {"": systems}, out, [PRINTED_AS] if known else [], families)

@@ -11,7 +11,7 @@ import io
 import re
 import shutil
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from importlib.resources import files
@@ -39,6 +39,7 @@ _ESCAPES = {
 _TRANSLATION = str.maketrans(_ESCAPES)
 WIDE = r"p{0.36\textwidth}"  # of a column of sentences; two of them fit on a page
 BETWEEN_BLOCKS = r"\midrule[\heavyrulewidth]"
+HALF = r"\,{\scriptsize$\pm$%s}"  # of an interval
 DAGGER = r"\rlap{$^{\dagger}$}"  # no width of its own: numbers stay aligned
 MARKED: dict[str, Callable[[str, str], str]] = {  # suffix -> adds a line with the origin
     ".tex": lambda text, line: f"% {line}\n{text}",
@@ -71,6 +72,7 @@ class Table:
     once: set[str] = field(default_factory=set)  # columns shown (except in .csv) only below a rule
     italic: set[int] = field(default_factory=set)  # rows
     deviations: set[int] = field(default_factory=set)  # rows, whole in .csv, else in the row above
+    intervals: Mapping[Cell, tuple[float, float]] = field(default_factory=dict)  # ±; ends in .csv
     notes: list[str] = field(default_factory=list)  # for comments and captions
     footnote: str = ""  # explains the dagger in the table itself
     decimals: int = 1
@@ -107,6 +109,16 @@ class Table:
             return f"{text} ± {spread}" if spread else text
         return f"{value:,}" if isinstance(value, int) else value
 
+    @property
+    def uncertain(self) -> set[str]:
+        """The columns with intervals."""
+        return {column for _, column in self.intervals}
+
+    def half(self, row: int, column: str) -> str:
+        """Return half of a cell's interval as text, or ''."""
+        low, high = self.intervals.get((row, column), (0.0, -1.0))
+        return rounded((high - low) / 2, self.decimals) if high >= low else ""
+
 
 def rounded(value: float, decimals: int = 1) -> str:
     """Round a score half up: 80.25 -> "80.3". Noise below 1e-6 is ignored."""
@@ -121,9 +133,9 @@ def best_rows(values: Mapping[Row, float | None], lowest: bool = False) -> list[
     return [row for row, value in shown.items() if value == best and len(shown) > 1]
 
 
-def balanced_blocks(columns: list[str]) -> list[Block]:
+def balanced_blocks(columns: list[str], most: int = MOST_COLUMNS) -> list[Block]:
     """Divide columns into blocks of equal size, at most 15 wide: 59 become 15, 15, 15, 14."""
-    count = -(-len(columns) // MOST_COLUMNS)
+    count = -(-len(columns) // most)
     size = -(-len(columns) // max(count, 1))
     return [Block(columns[start : start + size]) for start in range(0, len(columns), size or 1)]
 
@@ -155,10 +167,22 @@ def comma_separated(table: Table) -> str:
             return _FORMULA.sub(r"'\g<0>", re.sub(r"[\t\r\n]", " ", cell))
         return rounded(cell, table.decimals) if isinstance(cell, float) else cell
 
-    text = io.StringIO()
+    table, text = _with_ends(table), io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([written(cell) for cell in row] for row in (table.columns, *table.rows))
     return text.getvalue()
+
+
+def _with_ends(table: Table) -> Table:
+    """Add two columns after each one with intervals: "de", "de low", "de high"."""
+    columns, rows = [], [[] for _ in table.rows]
+    for name in table.columns:
+        ends = name in table.uncertain
+        columns += [name, f"{name} low", f"{name} high"] if ends else [name]
+        for at, row in enumerate(rows):
+            interval = table.intervals.get((at, name), (None, None)) if ends else ()
+            row += [table.cell(at, name), *interval]
+    return replace(table, columns=columns, rows=rows)
 
 
 def markdown(table: Table) -> str:
@@ -175,6 +199,8 @@ def markdown(table: Table) -> str:
                 filled = name == label or table.cell(row, name) is not None
                 text = f"*{text}*" if filled and row in table.italic else text
                 text = f"**{text}**" if (row, name) in table.bold else text
+                half = table.half(row, name)
+                text = f"{text} ± {half}" if half else text
                 cells.append(text + "†" if (row, name) in table.dagger else text)
             lines.append(cells)
         parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
@@ -223,6 +249,9 @@ def tabular(table: Table) -> str:
                 text = text if table.cell(row, name) is None else italic % text
                 text = rf"\textbf{{{text}}}" if (row, name) in table.bold else text
                 text += DAGGER if (row, name) in table.dagger else ""
+                if name in table.uncertain:
+                    half = table.half(row, name)
+                    text += HALF % half if half else rf"\phantom{{{HALF % '0.0'}}}"
                 cells.append(_spanned(text, of[name]))
             lines.append(" & ".join(cells) + r" \\")
     lines.append(r"\bottomrule")

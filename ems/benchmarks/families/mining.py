@@ -15,6 +15,7 @@ from ems.base.schema import plain
 from ems.bench.margin import pairs_of
 from ems.bench.nearest import Distinct, nearest
 from ems.bench.scores import ENGLISH, Result, Score
+from ems.bench.significance import f1_interval
 from ems.bench.task import Task
 from ems.config.plugins import module
 
@@ -29,11 +30,11 @@ def score(task: Task) -> Result:
     rows: list[Score] = []
     details = {}
     for code, language in task.languages.items():
-        details[code] = _extract(task, code, language)
-        for measure in ("f1", "precision", "recall"):
-            name = "" if measure == "f1" else measure
-            value = details[code].pop(measure)
-            rows.append(Score(code, ENGLISH, value, details[code]["gold"], measure=name))
+        own = details[code] = _extract(task, code, language)
+        ends = f1_interval(own["correct"], own["extracted"], own["gold"])
+        rows.append(Score(code, ENGLISH, own.pop("f1"), own["gold"], interval=ends))
+        for name in ("precision", "recall"):
+            rows.append(Score(code, ENGLISH, own.pop(name), own["gold"], measure=name))
         progress.add(1, f"{code} {rows[-3].value:.1f}")
     progress.close(f"mean F1 {np.mean([row.value for row in rows if not row.measure]):.1f}")
     protocol = {**plain(task.evalset.protocol), "part": SCORED}
