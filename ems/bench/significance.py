@@ -14,6 +14,7 @@ the share of some draws. Holm's step-down method (1979) corrects the p-values of
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -40,7 +41,7 @@ class Change:
 
 class Sample(NamedTuple):
     """A mean over labels in percent, its 95 % interval (None: unknown), and the mean hits of each
-    sentence, float64[N] for each label, or for all if they have the same sentences ([]: unknown).
+    sentence, float64[N] for each set of sentences, see `joined` ([]: unknown).
     """
 
     value: float
@@ -53,14 +54,15 @@ class Sample(NamedTuple):
 
 
 def sampled(labels: Sequence[Sequence[Score]], parallel: bool) -> Sample:
-    """Return the mean over labels, each with its rows. Without hits, the intervals of single rows
-    are combined as independent ones. Raises `ValueError` for damaged hits.
+    """Return the mean over labels, given the rows of each; `parallel`: all have the same sentences.
+    Without hits, intervals of single rows are combined as independent ones. Raises `ValueError` for
+    damaged hits.
     """
-    means = [float(np.mean([row.value for row in rows])) for rows in labels]
-    value = float(np.mean(means))
+    means = [fmean(row.value for row in rows) for rows in labels]
+    value = fmean(means)
     if all(row.hits and row.count == rows[0].count for rows in labels for row in rows):
-        parts = [np.mean([row.bits() for row in rows], axis=0) for rows in labels]
-        parts = joined(parts, parallel)
+        shares = [np.mean([row.bits() for row in rows], axis=0) for rows in labels]
+        parts = joined(shares, ["" if parallel else sentences_of(rows[0]) for rows in labels])
         return Sample(value, bounds(parts), parts)
     if all(len(rows) == 1 and rows[0].interval for rows in labels):
         sides = np.array([rows[0].interval for rows in labels]) - np.array(means)[:, None]  # [L, 2]
@@ -69,16 +71,26 @@ def sampled(labels: Sequence[Sequence[Score]], parallel: bool) -> Sample:
     return Sample(value, None, [])
 
 
-def joined(parts: list[np.ndarray], parallel: bool) -> list[np.ndarray]:
-    """Return the parts, or their mean if they are of the same sentences."""
-    together = parallel and len({len(part) for part in parts}) == 1
-    return [np.mean(parts, axis=0)] if together else parts
+def sentences_of(row: Score) -> Hashable:
+    """Return a key of the sentences of a row: both directions of retrieval have the same ones, and
+    classifiers (which have seeds) are tested on the documents of the target.
+    """
+    sides = sorted((row.source, row.target)) if row.seed is None else [row.target]
+    return *sides, row.split
+
+
+def joined(parts: Sequence[np.ndarray], keys: Sequence[Hashable]) -> list[np.ndarray]:
+    """Return a part for each key, in their order, with the same mean over all."""
+    groups: dict[tuple[Hashable, int], list[np.ndarray]] = {}
+    for part, key in zip(parts, keys, strict=True):
+        groups.setdefault((key, len(part)), []).append(part)
+    return [np.sum(groups[key], axis=0) * (len(groups) / len(parts)) for key in sorted(groups)]
 
 
 def half_interval(scores: ScoreFile, labels: Collection[str]) -> float | None:
     """Return half the 95 % interval of the mean over labels, in percent; None if it is unknown."""
     labelled = scores.labelled()
-    return sampled([list(labelled[label].values()) for label in labels], scores.parallel).half
+    return sampled([[*labelled[label].values()] for label in labels], scores.parallel).half
 
 
 # --- intervals
@@ -97,7 +109,7 @@ def _ends(means: np.ndarray) -> Ends:
 
 def _means(shares: np.ndarray, draw: np.random.Generator) -> np.ndarray:
     """Return the means of DRAWS bootstrap samples."""
-    values, counts = np.unique(shares, return_counts=True)
+    values, counts = np.unique(np.round(shares, 9), return_counts=True)  # sums of any order
     drawn = draw.multinomial(len(shares), counts / len(shares), DRAWS)  # (DRAWS, values)
     return drawn @ values / len(shares)
 
@@ -109,9 +121,7 @@ def f1_interval(right: int, found: int, gold: int) -> Ends:
     counts = np.array([right, found - right, gold - right])
     total, draw = int(counts.sum()), np.random.default_rng(SEED)
     both, *alone = draw.multinomial(total, counts / total, DRAWS).T
-    low, high = _ends(2 * both / (2 * both + sum(alone)))
-    value = 200 * right / (found + gold)
-    return min(low, value), max(high, value)
+    return _ends(2 * both / (2 * both + sum(alone)))
 
 
 # --- tests
@@ -139,12 +149,21 @@ def p_value(first: Sample, second: Sample) -> float:
     1 without intervals.
     """
     if first.parts and list(map(len, first.parts)) == list(map(len, second.parts)):
-        return sign_test([b - a for a, b in zip(first.parts, second.parts, strict=True)])
+        both = zip(first.parts, second.parts, strict=True)
+        return sign_test([other - one for one, other in both])
     if not (first.interval and second.interval):
         return 1.0
     error = math.hypot(*(each.interval[1] - each.interval[0] for each in (first, second)))
     distance = abs(second.value - first.value) / (error / 2 / NORMAL or math.inf)
     return math.erfc(distance / math.sqrt(2))
+
+
+def mean_change(gains: Sequence[np.ndarray], keys: Sequence[Hashable]) -> Change:
+    """Return the change of the mean over labels, given the gain of each sentence in -1..1 and the
+    key of its sentences.
+    """
+    delta, parts = float(np.mean([each.mean() for each in gains])), joined(gains, keys)
+    return Change(100 * delta, *bounds(parts), sign_test(parts))
 
 
 def holm(values: list[float]) -> list[float]:
@@ -173,17 +192,3 @@ def surely_best(
     corrected = iter(holm([p for values in tests.values() for p in values]))
     sure = {cell: [next(corrected) < SIGNIFICANT for _ in own] for cell, own in tests.items()}
     return {cell for cell, won in sure.items() if all(won)}
-
-
-# --- two systems
-
-
-def gain(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return each sentence's mean difference of hits bool[N] over directions, float64 in -1..1."""
-    return np.mean([second[name].astype(np.float64) - first[name] for name in first], axis=0)
-
-
-def mean_change(gains: list[np.ndarray], parallel: bool) -> Change:
-    """Return the change of the mean over languages by `gain`s, drawn together if `parallel`."""
-    delta, parts = float(np.mean([each.mean() for each in gains])), joined(gains, parallel)
-    return Change(100 * delta, *bounds(parts), sign_test(parts))

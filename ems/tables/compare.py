@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from ems.base.errors import Damaged, EmsError, mistake
 from ems.bench.scores import RANGES, Score, ScoreFile, read_score_file
-from ems.bench.significance import SIGNIFICANT, Change, gain, holm, mean_change, sign_test
+from ems.bench.significance import SIGNIFICANT, Change, holm, mean_change, sentences_of, sign_test
 from ems.config.languages import short_code
 from ems.config.plugins import benchmark, joining
 from ems.tables.canvas import LINE, drawing, name_languages
@@ -29,7 +29,7 @@ LANGUAGE_HEIGHT, TITLE_HEIGHT = 0.19, 0.8  # inches of a language, and of title 
 DELTAS_WIDTH, SYSTEM_HEIGHT = 7.0, 0.3  # inches of the figure and of a system in it
 INTERVALS = "lines: 95 % intervals; blue: better; red: worse; grey: the interval includes 0"
 
-Hits = dict[str, np.ndarray]  # way -> bool[N]
+Gains = dict[str, np.ndarray]  # way -> second minus first hits of each sentence, float64[N]
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,10 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
         if label in other
     }
     both = {label: ways for label, ways in both.items() if ways}
-    hits = {label: _hits(pair, label, ways) for label, ways in both.items()}
-    tested = {label: sides for label, sides in hits.items() if all(sides)}
-    gains = {label: gain(*sides) for label, sides in tested.items()}
-    changes = {label: mean_change([each], parallel=True) for label, each in gains.items()}
+    every = {label: _gains(pair, label, ways) for label, ways in both.items()}
+    tested = {label: ways for label, ways in every.items() if ways}
+    gains = {label: np.mean([*ways.values()], axis=0) for label, ways in tested.items()}
+    changes = {label: mean_change([each], [label]) for label, each in gains.items()}
     p = _probabilities(tested, changes)
     codes, rows = own_codes(first.languages), {}
     for label, ways in both.items():
@@ -144,9 +144,10 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     def mean(labels: Collection[str], name: str) -> Difference:
         """Return the mean over the labels, tested if all of them can be."""
         own, change = [rows[label] for label in labels], None
-        parts = [gains[label] for label in labels if label in gains]
-        if len(parts) == len(labels):
-            change = mean_change(parts, first.parallel and len({len(part) for part in parts}) == 1)
+        if gains.keys() >= {*labels}:
+            texts = [next(iter(one[label].values())) for label in labels]
+            keys = ["" if first.parallel else sentences_of(row) for row in texts]
+            change = mean_change([gains[label] for label in labels], keys)
         means = fmean(row.first for row in own), fmean(row.second for row in own)
         return Difference(name, *means, change, {MEAN: change.p} if change else {})
 
@@ -160,40 +161,36 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
     return Comparison(*header, shown, skipped, [rows[label] for label in counted], others)
 
 
-def _hits(
-    pair: Sequence[ScoreFile], label: str, ways: Mapping[str, tuple[Score, Score]]
-) -> list[Hits]:
-    """Return way -> hits for both systems; {} for a system that lacks the hits of a way."""
+def _gains(pair: Sequence[ScoreFile], label: str, ways: Mapping[str, tuple[Score, Score]]) -> Gains:
+    """Return the gain of each sentence by way; {} if a way lacks the hits of a system."""
     for one, other in ways.values():
         if one.hits and other.hits and one.count != other.count:
             first, second = (file.path for file in pair)
             words = {"label": label, "one": one, "other": other}
             raise mistake("other sentences", first=first, second=second, **words)
-    hits: list[Hits] = []
-    for side, file in enumerate(pair):
-        rows = {way: both[side] for way, both in ways.items()}
-        known = all(row.hits for row in rows.values())
+    hits = []
+    for file, rows in zip(pair, zip(*ways.values(), strict=True), strict=True):
         try:
-            hits.append({way: row.bits() for way, row in rows.items()} if known else {})
+            hits.append([row.bits() for row in rows if row.hits])
         except ValueError as error:
             raise Damaged(file.path, f"the hits of {label} are damaged ({error})") from None
-    return hits
+    if {*map(len, hits)} != {len(ways)}:
+        return {}
+    return {way: np.subtract(b, a, dtype=float) for way, a, b in zip(ways, *hits, strict=True)}
 
 
 def _probabilities(
-    hits: Mapping[str, Sequence[Hits]], changes: Mapping[str, Change]
+    gains: Mapping[str, Gains], changes: Mapping[str, Change]
 ) -> dict[str, dict[str, float]]:
     """Return label -> way -> McNemar's p, corrected over the labels that have the way; for a label
     with more ways than MOST_WAYS, the corrected p of its mean.
     """
-    many = [label for label, (ways, _) in hits.items() if len(ways) > MOST_WAYS]
-    few = {label: sides for label, sides in hits.items() if label not in many}
-    p: dict[str, dict[str, float]] = {label: {} for label in hits}
-    for way in dict.fromkeys(way for ways, _ in few.values() for way in ways):
-        having = {label: sides for label, sides in few.items() if way in sides[0]}
-        gains = [gain({way: one[way]}, {way: other[way]}) for one, other in having.values()]
-        values = holm([sign_test([each]) for each in gains])
-        for label, value in zip(having, values, strict=True):
+    many = [label for label, ways in gains.items() if len(ways) > MOST_WAYS]
+    few = {label: ways for label, ways in gains.items() if label not in many}
+    p: dict[str, dict[str, float]] = {label: {} for label in gains}
+    for way in dict.fromkeys(way for ways in few.values() for way in ways):
+        raw = {label: sign_test([ways[way]]) for label, ways in few.items() if way in ways}
+        for label, value in zip(raw, holm([*raw.values()]), strict=True):
             p[label][way] = value
     corrected = holm([changes[label].p for label in many])
     return p | {label: {MEAN: value} for label, value in zip(many, corrected, strict=True)}

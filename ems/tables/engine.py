@@ -196,7 +196,7 @@ def _with_intervals(
     """Add the intervals of our rows, and mark only systems that are significantly the best. Columns
     of one language or pair are read together, so they are one family of tests; a mean is its own.
     """
-    ends, bold = {}, set()
+    ends, bold, unpaired = {}, set(), set()
     for group in groups:
         families: dict[str, dict[str, dict[int, Sample]]] = {}  # -> column -> row
         for column in columns:
@@ -204,14 +204,20 @@ def _with_intervals(
             scored = {at: own for at, own in group.items() if column.value(own) is not None}
             samples = {at: system.sample(column.members) for at, system in scored.items()}
             ends |= {(at, name): own.interval for at, own in samples.items() if own.interval}
+            unpaired |= {name for own in samples.values() if own.interval and not own.parts}
             family = "" if len(column.members) < 3 and name != AVERAGE else name
             rivals = {at: own for at, own in samples.items() if at not in table.italic}
             families.setdefault(family, {})[name] = rivals
         for family in families.values():
             bold |= surely_best(family, lowest)
-    doubtful = {name for _, name in ends}
+    names, rows, doubtful = [*table.columns], [[*row] for row in table.rows], {n for _, n in ends}
+    for name in (name for name in table.columns if name in doubtful):
+        names += [f"{name} low", f"{name} high"]
+        for at, row in enumerate(rows):
+            row += ends.get((at, name), (None, None))
     notes = [re.sub(r" ?Bold: [^.]*[.]", "", text.replace(SPREAD, "")) for text in table.notes]
     notes += [note("intervals", draws=DRAWS, p=SIGNIFICANT)] if ends else []
+    notes += [note("unpaired")] if unpaired else []
     if lacking := [name for name in headings(columns) if name not in doubtful]:
         notes.append(f"Without an interval, so never bold: {', '.join(lacking)}.")
     blocks = [
@@ -219,8 +225,8 @@ def _with_intervals(
         for block in table.stacked
         for part in balanced_blocks(block.columns, MOST_UNCERTAIN)
     ]
-    own = {"bold": bold, "intervals": ends, "deviations": set(), "blocks": blocks}
-    return replace(table, notes=list(filter(None, notes)), **own)
+    own = {"bold": bold, "deviations": set(), "notes": [*filter(None, notes)]}
+    return replace(table, columns=names, rows=rows, blocks=blocks, **own)
 
 
 # --- columns and notes that tables share

@@ -66,10 +66,10 @@ class Scores:
         return {name: values for name, values in seeds.items() if values}
 
     def sample(self, labels: Collection[str]) -> Sample:
-        """Return the mean over labels and what is known of its sentences."""
+        """Return the mean over labels, with its interval and its sentences."""
+        rows = [self.labelled[""][label] for label in labels]
         try:
-            rows = [self.labelled[""][label] for label in labels]
-            return sampled(rows, parallel=self.parallel.issuperset(labels))
+            return sampled(rows, self.parallel.issuperset(labels))
         except ValueError as error:
             raise Damaged(self.file.path, f"the hits are damaged ({error})") from None
 

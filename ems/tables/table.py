@@ -11,7 +11,7 @@ import io
 import re
 import shutil
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from importlib.resources import files
@@ -72,7 +72,6 @@ class Table:
     once: set[str] = field(default_factory=set)  # columns shown (except in .csv) only below a rule
     italic: set[int] = field(default_factory=set)  # rows
     deviations: set[int] = field(default_factory=set)  # rows, whole in .csv, else in the row above
-    intervals: Mapping[Cell, tuple[float, float]] = field(default_factory=dict)  # ±; ends in .csv
     notes: list[str] = field(default_factory=list)  # for comments and captions
     footnote: str = ""  # explains the dagger in the table itself
     decimals: int = 1
@@ -109,15 +108,14 @@ class Table:
             return f"{text} ± {spread}" if spread else text
         return f"{value:,}" if isinstance(value, int) else value
 
-    @property
-    def uncertain(self) -> set[str]:
-        """The columns with intervals."""
-        return {column for _, column in self.intervals}
-
-    def half(self, row: int, column: str) -> str:
-        """Return half of a cell's interval as text, or ''."""
-        low, high = self.intervals.get((row, column), (0.0, -1.0))
-        return rounded((high - low) / 2, self.decimals) if high >= low else ""
+    def half(self, row: int, column: str) -> str | None:
+        """Return half of a cell's interval, '' if unknown; None for a column without intervals. The
+        ends are in columns that no block has, so that only the .csv shows them.
+        """
+        if f"{column} low" not in self.columns:
+            return None
+        low, high = (self.cell(row, f"{column} {end}") for end in ("low", "high"))
+        return "" if low is None else rounded((high - low) / 2, self.decimals)
 
 
 def rounded(value: float, decimals: int = 1) -> str:
@@ -167,22 +165,10 @@ def comma_separated(table: Table) -> str:
             return _FORMULA.sub(r"'\g<0>", re.sub(r"[\t\r\n]", " ", cell))
         return rounded(cell, table.decimals) if isinstance(cell, float) else cell
 
-    table, text = _with_ends(table), io.StringIO()
+    text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([written(cell) for cell in row] for row in (table.columns, *table.rows))
     return text.getvalue()
-
-
-def _with_ends(table: Table) -> Table:
-    """Add two columns after each one with intervals: "de", "de low", "de high"."""
-    columns, rows = [], [[] for _ in table.rows]
-    for name in table.columns:
-        ends = name in table.uncertain
-        columns += [name, f"{name} low", f"{name} high"] if ends else [name]
-        for at, row in enumerate(rows):
-            interval = table.intervals.get((at, name), (None, None)) if ends else ()
-            row += [table.cell(at, name), *interval]
-    return replace(table, columns=columns, rows=rows)
 
 
 def markdown(table: Table) -> str:
@@ -199,8 +185,7 @@ def markdown(table: Table) -> str:
                 filled = name == label or table.cell(row, name) is not None
                 text = f"*{text}*" if filled and row in table.italic else text
                 text = f"**{text}**" if (row, name) in table.bold else text
-                half = table.half(row, name)
-                text = f"{text} ± {half}" if half else text
+                text = f"{text} ± {half}" if (half := table.half(row, name)) else text
                 cells.append(text + "†" if (row, name) in table.dagger else text)
             lines.append(cells)
         parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
@@ -249,8 +234,7 @@ def tabular(table: Table) -> str:
                 text = text if table.cell(row, name) is None else italic % text
                 text = rf"\textbf{{{text}}}" if (row, name) in table.bold else text
                 text += DAGGER if (row, name) in table.dagger else ""
-                if name in table.uncertain:
-                    half = table.half(row, name)
+                if (half := table.half(row, name)) is not None:
                     text += HALF % half if half else rf"\phantom{{{HALF % '0.0'}}}"
                 cells.append(_spanned(text, of[name]))
             lines.append(" & ".join(cells) + r" \\")
