@@ -153,9 +153,8 @@ def p_value(first: Sample, second: Sample) -> float:
         return sign_test([other - one for one, other in both])
     if not (first.interval and second.interval):
         return 1.0
-    error = math.hypot(*(each.interval[1] - each.interval[0] for each in (first, second)))
-    distance = abs(second.value - first.value) / (error / 2 / NORMAL or math.inf)
-    return math.erfc(distance / math.sqrt(2))
+    error = math.hypot(first.half, second.half) / NORMAL or math.inf
+    return math.erfc(abs(second.value - first.value) / error / math.sqrt(2))
 
 
 def mean_change(gains: Sequence[np.ndarray], keys: Sequence[Hashable]) -> Change:
