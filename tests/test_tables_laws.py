@@ -42,7 +42,7 @@ def made(shown=NAMES, families=None, printed=("EMS",)):
         ablated=shown,
         families=families or {},
         evalsets=("tatoeba",),
-        tables=SimpleNamespace(printed=list(printed)),
+        tables=SimpleNamespace(printed=list(printed), intervals=False),
         systems=dict.fromkeys(shown, system),
         learning=lambda names: names,
         scores_unseen=lambda evalset, system: True,

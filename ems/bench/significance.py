@@ -62,7 +62,7 @@ def sampled(labels: Sequence[Sequence[Score]], parallel: bool) -> Sample:
     value = fmean(means)
     if all(row.hits and row.count == rows[0].count for rows in labels for row in rows):
         shares = [np.mean([row.bits() for row in rows], axis=0) for rows in labels]
-        parts = joined(shares, ["" if parallel else sentences_of(rows[0]) for rows in labels])
+        parts = joined(shares, ["" if parallel else sentences_of(rows) for rows in labels])
         return Sample(value, bounds(parts), parts)
     if all(len(rows) == 1 and rows[0].interval for rows in labels):
         sides = np.array([rows[0].interval for rows in labels]) - np.array(means)[:, None]  # [L, 2]
@@ -71,12 +71,12 @@ def sampled(labels: Sequence[Sequence[Score]], parallel: bool) -> Sample:
     return Sample(value, None, [])
 
 
-def sentences_of(row: Score) -> Hashable:
-    """Return a key of the sentences of a row: both directions of retrieval have the same ones, and
-    classifiers (which have seeds) are tested on the documents of the target.
+def sentences_of(rows: Sequence[Score]) -> Hashable:
+    """Return a key of the sentences of a label: directions between the same languages have the same
+    ones, and classifiers (which have seeds) are tested on the documents of the target.
     """
-    sides = sorted((row.source, row.target)) if row.seed is None else [row.target]
-    return *sides, row.split
+    sides = [(row.source, row.target) if row.seed is None else (row.target,) for row in rows]
+    return *sorted({name for side in sides for name in side}), rows[0].split
 
 
 def joined(parts: Sequence[np.ndarray], keys: Sequence[Hashable]) -> list[np.ndarray]:

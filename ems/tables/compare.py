@@ -145,8 +145,8 @@ def compare(first: ScoreFile, second: ScoreFile) -> Comparison:
         """Return the mean over the labels, tested if all of them can be."""
         own, change = [rows[label] for label in labels], None
         if gains.keys() >= {*labels}:
-            texts = [next(iter(one[label].values())) for label in labels]
-            keys = ["" if first.parallel else sentences_of(row) for row in texts]
+            texts = [[*one[label].values()] for label in labels]
+            keys = ["" if first.parallel else sentences_of(own) for own in texts]
             change = mean_change([gains[label] for label in labels], keys)
         means = fmean(row.first for row in own), fmean(row.second for row in own)
         return Difference(name, *means, change, {MEAN: change.p} if change else {})
