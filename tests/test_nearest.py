@@ -27,6 +27,7 @@ from made.scores import check_golden, means
 from ems.base.errors import EmsError
 from ems.bench import margin, nearest, task
 from ems.bench.margin import MARGINS, best_by_margin, best_candidates, best_pairs, pairs_of
+from ems.bench.significance import f1_interval
 from ems.benchmarks.bucc2018.data import part_files, read_part
 from ems.benchmarks.families.mining import best_threshold
 
@@ -355,6 +356,14 @@ def test_bucc_scores_are_those_counted_by_hand(folder, tmp_path, encoder):
     assert encoder.asked == [("de", list(GERMAN.values())), ("en", list(ENGLISH.values()))]
     values = values_of(run(folder, tmp_path, encoder, margin="absolute", threshold="sample"))
     assert [values[name] for name in RATES] == [0, 0, 0, 0]  # a threshold above every score
+
+
+def test_f1_of_bucc_has_the_interval_of_its_pairs(folder, tmp_path, encoder):
+    scores = run(folder, tmp_path, encoder)
+    own = scores.details["de"]
+    expected = f1_interval(own["correct"], own["extracted"], own["gold"])
+    assert [row.interval for row in scores.rows] == [expected, None, None]
+    assert expected[0] < scores.rows[0].value <= expected[1]
 
 
 def test_the_setting_limits_the_kept_pairs_that_are_not_gold(folder, tmp_path, encoder):

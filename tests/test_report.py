@@ -83,6 +83,23 @@ def test_the_page_begins_with_the_best_system_and_the_best_baseline(folder):
     assert "P@1, 3 languages" in text
 
 
+def test_with_intervals_only_a_significant_best_has_a_colour(folder):
+    assert report().html.count('class="best"') == 1
+    path = Path("configs/demo.yaml")
+    path.write_text(path.read_text().replace("tables: {", "tables: {intervals: true, "))
+    page = report()  # no hits, so no test
+    assert 'class="best"' not in page.html
+    assert "better than every other system (p below 0.05" in page.text
+    for count, system in zip((900, 100, 880), P1, strict=True):
+        hits = np.arange(1000) < count
+        rows = [row("deu", "en", count / 10, hits=packed(hits))]
+        rows.append(row("en", "deu", count / 10, hits=packed(hits)))
+        write_file(Path("results/demo/scores"), system, "tatoeba", "P@1", rows, {"deu": "de"})
+    page = report()
+    assert '<span class="best">90.0</span>' in page.html
+    assert "90.0 ± 1.9" in page.text
+
+
 def test_a_mean_counts_no_language_that_was_not_trained_on(folder):
     values = {"deu": 80.0, "cmn": 60.0, "jpn": 70.0, "ita": 0.0}
     languages = LANGUAGES | {"ita": "und"}
