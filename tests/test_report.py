@@ -97,7 +97,7 @@ def test_with_intervals_only_a_significant_best_has_a_colour(folder):
         write_file(Path("results/demo/scores"), system, "tatoeba", "P@1", rows, {"deu": "de"})
     page = report()
     assert '<span class="best">90.0</span>' in page.html
-    assert "90.0 ± 1.9" in page.text
+    assert re.search(r"90\.0 ± 1\.[89]", page.text)
 
 
 def test_a_mean_counts_no_language_that_was_not_trained_on(folder):
