@@ -18,6 +18,7 @@ from made.scores import (
     write_cosine,
     write_errors,
     write_flores,
+    write_noisy,
     write_retrieval,
     write_scores,
 )
@@ -94,6 +95,14 @@ def of_cosines(folder):
     return [write_cosine(folder, "A", 0.964), write_cosine(folder, "B", -0.5)]
 
 
+def of_noisy(folder):
+    """Write two systems; a damage counts for one language of two, or for none."""
+    thai = {"clean": 60.0, "5 % typos": 40.0}
+    first = {"de": {"clean": 80.0, "5 % typos": 60.0, "upper case": 77.0}, "th": thai}
+    second = {code: {name: v - 5.5 for name, v in own.items()} for code, own in first.items()}
+    return [write_noisy(folder, "A", first), write_noisy(folder, "B", second)]
+
+
 def of_xsim(folder):
     return [*both_measures(folder, "A", 1.5, 40), *both_measures(folder, "B", 2.5, 30)]
 
@@ -166,6 +175,7 @@ CASES = {  # golden file -> table, what writes its score files, how it is asked 
     "ntrex": ("ntrex", of_ntrex, {}),
     "flores": ("flores", of_part_of_flores, {"printed": ["EMS", "LASER2"]}),
     "flores_other": ("flores", of_other_sentences, {"printed": ["EMS"]}),
+    "noisy": ("noisy", of_noisy, {"order": ["B"]}),
     "xsim": ("xsim", of_xsim, {"order": ["B"]}),
     "xsim_families": ("xsim", of_xsim_families, {"families": {"C": ("C-de", "C-fr")}}),
     "wordorder": ("wordorder", of_cosines, {"printed": ["EMS", "LASER2", "LaBSE", "LASER"]}),

@@ -19,6 +19,7 @@ from made.scores import (
     write_cosine,
     write_file,
     write_flores,
+    write_noisy,
     write_retrieval,
     write_scores,
 )
@@ -91,6 +92,9 @@ FILES = {  # table -> the score files of a system
     "wmt24pp_kinds": wmt,
     "flores_plus": lambda folder, name: [
         write_file(folder, name, "flores_plus", "P@1", both_ways(WAYS), [*WAYS, "en"])
+    ],
+    "noisy": lambda folder, name: [
+        write_noisy(folder, name, {"de": {"clean": 60.0, "upper case": 50.0}, "ja": {"clean": 9.0}})
     ],
     "bouquet": lambda folder, name: [write_bouquet(folder, name)],
     "xsim": lambda folder, name: both_measures(folder, name, 1.5, 40),

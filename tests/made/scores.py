@@ -145,6 +145,18 @@ def write_cosine(folder, system, value, **changes):
     return write_file(folder, system, "wordorder", "cosine", rows, [EN], **changes)
 
 
+def write_noisy(folder, system, values, **changes):
+    """Noisy FLORES-200; `values`: language -> damage -> percent, of clean lines first."""
+    rows = []
+    for language, damages in values.items():
+        place = (f"{language}_code", "en_code")
+        rows += [row(*place, value, split=name) for name, value in damages.items()]
+        rows += [row(*place, damages["clean"], split=n, measure="clean") for n in damages]
+    known = {f"{language}_code": language for language in [*values, EN]}
+    changes = {"label": "direction", "parallel": True, **changes}
+    return write_file(folder, system, "noisy", "P@1", rows, known, **changes)
+
+
 def both_measures(folder, system, low, high):
     kinds = {"fr": {"number_replacement": high, "misaligned": high}, "de": {"misaligned": 2 * high}}
     return [
