@@ -9,12 +9,14 @@ from itertools import combinations
 
 import pytest
 from conftest import ROOT, needs
+from made.bench import HashEncoder, scored
 from made.experiments import shipped
 from made.scores import means
 from made.text import law
 
 from ems.base.files import sha256_file
 from ems.bench.scores import read_score_file
+from ems.benchmarks.noisy.damages import DAMAGES
 from ems.benchmarks.tatoeba.data import read_language
 from ems.config.experiment import UNSEEN
 from ems.config.languages import load_languages
@@ -217,7 +219,8 @@ def test_every_set_of_the_demo_is_embedded_with_all_its_files(root, experiment):
 
 
 def test_the_demo_has_every_benchmark_and_a_language_without_training_text(experiment):
-    assert set(experiment.benchmarks) == set(benchmarks()) - {"own"}  # it has no demo
+    others = {"own", "noisy"}  # one needs pairs of a user's, the other takes 20 seconds
+    assert set(experiment.benchmarks) == set(benchmarks()) - others
     assert experiment.spoken("tatoeba")["ita"] == UNSEEN
     assert all(experiment.scores_unseen("tatoeba", system) for system in experiment.systems)
     assert all("it" not in pair for corpus in experiment.corpora for pair in corpus.pairs)
@@ -227,6 +230,14 @@ def test_the_demo_has_every_benchmark_and_a_language_without_training_text(exper
     assert full.evalsets == {k: v for k, v in experiment.evalsets.items() if k not in without}
     assert {*full.decontaminate.against} == {*experiment.decontaminate.against} - without
     assert full.probes == experiment.probes
+
+
+def test_the_demo_has_lines_for_each_damage_of_noisy(root, tmp_path):
+    languages = {"flores200": {"version": "demo-v1"}}
+    changes = {"languages": list(LANGUAGES), "evalsets": languages, "benchmarks": ["noisy"]}
+    scores = scored(tmp_path, "noisy", root / PLACES["flores200"], HashEncoder(), **changes)
+    assert {row.split for row in scores.rows} >= set(DAMAGES) - {"English names"}
+    assert {row.source for row in scores.rows} == set(scores.languages) - {"eng_Latn"}
 
 
 def test_the_workflow_writes_the_mirror_and_fetches_only_tatoeba_from_it(fresh):

@@ -105,6 +105,10 @@ def cached(encoder: LineEncoder, folder: Path, megabytes: int) -> LineEncoder:
     return CachedEncoder(encoder, identity, folder, megabytes * 1_000_000)
 
 
+def uncached(encoder: LineEncoder) -> LineEncoder:
+    return encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
+
+
 def _read(path: Path, key: str, count: int) -> np.ndarray | None:
     """Return the vectors of an entry, or None if it is missing; delete a damaged entry."""
     try:

@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 
 from ems.base.progress import Progress
+from ems.bench.encoders import uncached
 from ems.bench.retrieval import nearest_is_own
 from ems.bench.scores import ENGLISH, Result, Score
 from ems.bench.task import Task
@@ -27,14 +28,17 @@ def score(task: Task) -> Result:
     target = codes.pop(ENGLISH)
     candidates = task.vectors(lines[target], ENGLISH, f"{task.benchmark} {target}")
     progress = Progress(f"{task.benchmark} {task.system}", len(codes), "languages")
+    apart = replace(task, encoder=uncached(task.encoder))  # no other benchmark has damaged lines
     rows: list[Score] = []
     for language, code in codes.items():
-        damaged = damaged_lines(lines[code], language, lines[target])
-        every = task.vectors([*chain(*damaged.values())], language, f"{task.benchmark} {code}")
-        hits = [nearest_is_own(own, candidates) for own in np.split(every, len(damaged))]
+        damaged, where = damaged_lines(lines[code], language, lines[target]), f"noisy {code}"
+        own = task.vectors(lines[code], language, where)
+        others = apart.vectors([*chain(*damaged.values())], language, f"{where}, damaged")
+        parts = [own, *np.split(others, len(damaged))]
+        hits = [nearest_is_own(part, candidates) for part in parts]
         clean = Score.from_hits(code, target, hits[0], measure=CLEAN)
-        for name, own in zip(damaged, hits, strict=True):
-            rows.append(Score.from_hits(code, target, own, split=name))
+        for name, of_name in zip((CLEAN, *damaged), hits, strict=True):
+            rows.append(Score.from_hits(code, target, of_name, split=name))
             rows.append(replace(clean, split=name, hits="", interval=None))
         progress.add(1, f"{code} {clean.value:.1f}")
     result = Result("P@1", rows, task.trained, label="direction", parallel=True)
@@ -43,8 +47,8 @@ def score(task: Task) -> Result:
 
 
 def damaged_lines(lines: list[str], language: str, english: list[str]) -> dict[str, list[str]]:
-    """Return damage -> the lines of a language, the clean ones first."""
-    kept = {CLEAN: lines}
+    """Return damage -> the lines of a language."""
+    kept = {}
     for name, damage in DAMAGES.items():
         damaged = [damage(own, language, other) for own, other in zip(lines, english, strict=True)]
         changed = sum(tidy(a) != tidy(b) for a, b in zip(lines, damaged, strict=True))
