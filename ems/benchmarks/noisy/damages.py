@@ -1,7 +1,7 @@
 """Damages of a line: typos, case, marks, punctuation, spaces, Latin letters, English names.
 
 A typo is a letter of a neighbouring key. keyboards.tsv has the letters of the usual layouts: the
-rows of keys from the number row down, then shifted, with a dot for any other key. They are those of
+rows of keys from the number row down, then shifted, with a dot for any other key. The source is
 xkeyboard-config 2.35: the default of the language's country, or `us` where most people write with
 it. Chinese, Japanese, Korean and languages that the table lacks have no layout, and letters that
 people compose have no key: such a letter is dropped, doubled or swapped with the next one.
@@ -50,8 +50,8 @@ def typos(share: float, line: str, language: str, english: str) -> str:
 
 
 def without_diacritics(line: str, language: str, english: str) -> str:
-    """Remove the marks of Latin and Greek letters, which people leave out. Those of other scripts
-    stay: they are vowels (Devanagari, Thai), rare (Arabic), or part of a letter (Cyrillic, kana).
+    """Remove the marks of Latin and Greek letters, which people leave out. Other scripts keep
+    theirs: they are vowels (Devanagari, Thai), rare (Arabic), or part of a letter (Cyrillic).
     """
     apart = unicodedata.normalize("NFD", line.translate(STROKES))
     plain = regex.sub(r"([\p{Latin}\p{Greek}])\p{Mn}+", r"\1", apart)

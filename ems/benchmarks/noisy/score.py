@@ -47,7 +47,7 @@ def score(task: Task) -> Result:
 
 
 def damaged_lines(lines: list[str], language: str, english: list[str]) -> dict[str, list[str]]:
-    """Return damage -> the lines of a language."""
+    """Apply each damage to the lines of a language, and keep it if it changes enough."""
     kept = {}
     for name, damage in DAMAGES.items():
         damaged = [damage(own, language, other) for own, other in zip(lines, english, strict=True)]

@@ -1,4 +1,4 @@
-"""P@1 per damage, the mean over the languages that it changes, and that of their clean lines."""
+"""P@1 per damage: means over the languages that it changes, and of their clean lines."""
 
 from collections.abc import Sequence
 
