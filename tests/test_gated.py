@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from itertools import permutations
-from types import SimpleNamespace
 
 import pytest
 from conftest import copy_project
+from made import gated
 from made.bench import HashEncoder, naive_hits, scored, unit
 from made.corpora import package_of, translations, write_opus
 from made.experiments import MINIMAL, TRAINING_FREE, Settings, one_line
@@ -41,10 +41,9 @@ def items():
 def published(tmp_path_factory, items):
     """Set -> folder, in the publishers' forms, with columns that are not read."""
     folder = tmp_path_factory.mktemp("published")
-    material = SimpleNamespace(benchmark=[SimpleNamespace(texts=item) for item in items])
     for name in SETS:
-        for place, text in module(name, "demo").demo_files(material).items():
-            rows = [json.loads(line) | {"domain": "news"} for line in text.splitlines()]
+        for place, plain in getattr(gated, name)(items):
+            rows = [row | {"domain": "news"} for row in plain]
             write(folder / name / place, rows[::-1])  # ids count, not the order of the rows
             if name == "bouquet":
                 rows = [row | {"tgt_text": "English", "tags": ["a"]} for row in rows]
