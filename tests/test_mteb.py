@@ -1,22 +1,17 @@
-"""MTEB's own tasks give our figures (envs/mteb_offline.py, docs/mteb.md) for exported vectors."""
+"""MTEB's own tasks give our figures for exported vectors (envs/mteb_offline.py)."""
 
 import json
 import subprocess
-import sys
-import tomllib
-from contextlib import chdir
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, SHARED, made_once, needs
-from made.models import write_model
+from conftest import ROOT, SHARED, needs
+from made.mteb import call, export_of, mteb_python
 from sklearn.metrics import f1_score
 
 from ems.bench.scores import read_score_file
-from ems.commands.cli import main
 from ems.config.languages import load_languages
 from ems.corpora.demo.grammar import read_free
 
@@ -24,8 +19,7 @@ pytestmark = pytest.mark.slow
 
 SCRIPT = ROOT / "envs/mteb_offline.py"
 TEXT = [text for sentence in read_free() for text in sentence.values()]
-SIZES = {"layers": 1, "width": 32, "heads": 2, "feed_forward": 48, "max_tokens": 40}
-SETS = ("tatoeba", "ntrex", "bucc2018", "sib200")
+SETS = ("tatoeba", "ntrex", "flores200", "bucc2018", "sib200")
 CLOSE = 0.1  # percent, of figures of the same definition
 
 
@@ -37,45 +31,15 @@ def script():
         yield import_module("mteb_offline")
 
 
-def make_environment(folder):
-    """An environment that has this one's packages and those of the extra `mteb`."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
-    site = next((folder / "env/lib").glob("python*")) / "site-packages"
-    ours = [path for path in sys.path if path.endswith("site-packages")]
-    (site / "ours.pth").write_text("".join(f"{path}\n" for path in [str(ROOT), *ours]))
-    install = [folder / "env/bin/python", "-m", "pip", "install", "--quiet", "--no-deps"]
-    subprocess.run([*install, *project["optional-dependencies"]["mteb"]], check=False)
-
-
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
-    """A python that has MTEB: this one, or one of an environment made for it."""
-    if find_spec("mteb"):
-        return Path(sys.executable)
-    python = made_once(tmp_path_factory, "mteb", make_environment) / "env/bin/python"
-    done = subprocess.run([python, "-c", "import mteb"], capture_output=True)
-    needs(done.returncode == 0, "mteb (pip install '.[mteb]')")
-    return python
+    return mteb_python(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def folders(demo_mirror):
-    """Where the four sets of the demo lie, as words of a command."""
+    """Where the five sets of the demo lie, as words of a command."""
     return ["--experiment", "demo", "--evalset", *(f"{name}={demo_mirror / name}" for name in SETS)]
-
-
-def call(*words):
-    with chdir(ROOT):
-        assert main([str(word) for word in words]) == 0
-
-
-def export_of(folder, languages, text, pieces):
-    """A model of random weights: (as we have it, as it is exported)."""
-    model, out = folder / "models/ems", folder / "out"
-    write_model(model, languages, text, pieces, sizes=SIZES)
-    call("export", "--model", model, "--out", out)
-    return model, out
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +56,7 @@ def evaluate(model, out, *words):
 
 @pytest.fixture(scope="module")
 def report(python, exported, folders, tmp_path_factory):
-    """(the script's JSON, its printed tables, our score files), of all four benchmarks."""
+    """(the script's JSON, its printed tables, our score files), of all five benchmarks."""
     folder = tmp_path_factory.mktemp("report")
     _, model = exported
     scores = evaluate(model, folder / "scores", "--bench", ",".join(SETS), *folders)
@@ -115,7 +79,7 @@ def test_mteb_has_the_figures_of_its_definitions_for_our_vectors(report):
             assert abs(values[0] - values[1]) < CLOSE, (name, key, metric, values)
             assert 0 <= values[0] < 100
     # NTREX: 14 with English; MTEB lacks some other directions, and arb_Arab and zho_Hans of SIB-200
-    sizes = {"tatoeba": 8, "ntrex": 46, "bucc2018": 4, "sib200": 6}
+    sizes = {"tatoeba": 8, "ntrex": 46, "flores200": 56, "bucc2018": 4, "sib200": 6}
     assert {name: len(report[0][name]) for name in SETS} == sizes
     assert not any(subset["hub"] for _, _, subset in subsets(report))  # generated sentences
     for name in SETS:
@@ -123,7 +87,7 @@ def test_mteb_has_the_figures_of_its_definitions_for_our_vectors(report):
 
 
 def test_mtebs_accuracy_of_translations_is_our_precision_at_1(report):
-    for name, count in (("tatoeba", 8), ("ntrex", 14)):
+    for name, count in (("tatoeba", 8), ("ntrex", 14), ("flores200", 56)):
         rows = read_score_file(report[2] / f"{name}.json").rows
         ours = {(row.source, row.target): row.value for row in rows}
         same = [one for one in report[0][name].values() if one["score_file"] is not None]
@@ -152,7 +116,7 @@ import mteb, mteb_offline as m
 from ems.commands.common import experiment_of
 of = {}
 for name, folder in (("tatoeba", "tatoeba_v1"), ("sib200", "sib200")):
-    known = mteb.get_task(m.TASKS[name]).metadata.eval_langs
+    known = mteb.get_task(m.TASKS[name].task).metadata.eval_langs
     read = m.read_subsets(experiment_of("small62"), name, Path(sys.argv[2]) / folder, known)
     m.load_task(name, read)
     of[name] = [subset.hub for subset in read]
@@ -209,7 +173,7 @@ def test_sentence_transformers_finds_the_same_sentences(real, exported, folders,
 
 def test_wrong_words_are_one_line(script, exported, folders, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(script, "find_spec", lambda name: None)
+    monkeypatch.setattr("mteb_common.find_spec", lambda name: None)
 
     def refused(*words):
         out = str(tmp_path / "x.json")
@@ -221,8 +185,8 @@ def test_wrong_words_are_one_line(script, exported, folders, tmp_path, capsys, m
     assert refused(*model) == (
         "error: mteb is not installed; in this project's folder: pip install '.[mteb]'\n"
     )
-    assert "found 'xsim'; allowed: tatoeba, ntrex, bucc2018, sib200\n" in refused(
+    assert "found 'xsim'; allowed: tatoeba, ntrex, flores200, bucc2018, sib200\n" in refused(
         *model, "--bench", "tatoeba,xsim"
     )
-    monkeypatch.setattr(script, "find_spec", lambda name: True)
-    assert "expected a folder that `ems export` wrote" in refused("--model", exported[0])
+    monkeypatch.setattr("mteb_common.find_spec", lambda name: True)
+    assert "expected a model folder with model.json" in refused("--model", tmp_path)
