@@ -33,7 +33,7 @@ os.environ["XDG_DATA_HOME"] = os.devnull  # no table of OPUS that the developer 
 LONG = [
     *("workflow_ems62", "workflow", "dvc", "workflow_killed", "perf", "slurm", "gpu"),
     "site",
-    *("slurm_sites", "fuzz", "workflow_mirror", "mteb"),
+    *("slurm_sites", "fuzz", "workflow_mirror", "mteb", "mteb_bitext"),
     *("workflow_start", "export", "document_corpora", "any_pairs"),
     *("lightweight", "multiway", "distributed_train", "remotes"),
     *("forecast", "devices", "light", "serve", "use", "clients", "spoilt_json"),
