@@ -73,9 +73,12 @@ class Outcome:
 
     def note(self) -> str:
         """Return what keeps the score out of the mean, or makes it better than it should be."""
-        notes = [f"trained on {' and '.join(self.trained_on)}"] if self.trained_on else []
-        if self.data and not self.is_whole:
-            notes.insert(0, f"not in the mean: {self.published:,} subsets have MTEB's text")
+        lacks = ["not all subsets"] if self.ran < self.subsets else []
+        if self.published < self.ran:
+            lacks.append(f"MTEB's text in {self.published:,} of {self.ran:,}")
+        notes = [f"not in the mean: {', '.join(lacks)}"] if self.data and lacks else []
+        if self.trained_on:
+            notes.append(f"trained on {' and '.join(self.trained_on)}")
         return "; ".join(notes)
 
 
@@ -186,7 +189,8 @@ def run_task(task: Any, model: Any, options: argparse.Namespace) -> Outcome:
     except EmsError as error:
         outcome.reason = str(error)
         return outcome
-    outcome.trained_on = trained_on(outcome.task, experiment, Path(options.model))
+    if ", part " not in outcome.data:  # a part that is evaluated is not learnt from
+        outcome.trained_on = trained_on(outcome.task, experiment, Path(options.model))
     outcome.ran, outcome.published = len(task.hf_subsets), count_published(task)
     done = mteb.evaluate(model, task, cache=None, encode_kwargs={"batch_size": 64})
     (result,) = done.task_results

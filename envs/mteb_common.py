@@ -106,10 +106,12 @@ def _ntrex(experiment: Experiment, folder: Path) -> Iterator[Subset]:
 
 
 def _flores(experiment: Experiment, folder: Path) -> Iterator[Subset]:
-    """Yield "deu_Latn-eng_Latn" and every other direction between two languages."""
+    """Yield "deu_Latn-eng_Latn", ...; the sentences on the hub have no spaces at their ends."""
     read = module("flores200", "data").read_language
-    codes = experiment.evalsets["flores200"].languages
-    columns = {code: (code, read(folder, code)) for code in codes}
+    columns = {
+        code: (code, [line.strip() for line in read(folder, code)])
+        for code in experiment.evalsets["flores200"].languages
+    }
     yield from _all_directions(columns, "devtest")
 
 

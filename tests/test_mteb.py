@@ -115,7 +115,8 @@ sys.path.insert(0, sys.argv[1])
 import mteb, mteb_offline as m
 from ems.commands.common import experiment_of
 of = {}
-for name, folder in (("tatoeba", "tatoeba_v1"), ("sib200", "sib200")):
+flores = "flores200/flores200_dataset"
+for name, folder in (("tatoeba", "tatoeba_v1"), ("sib200", "sib200"), ("flores200", flores)):
     known = mteb.get_task(m.TASKS[name].task).metadata.eval_langs
     read = m.read_subsets(experiment_of("small62"), name, Path(sys.argv[2]) / folder, known)
     m.load_task(name, read)
@@ -130,7 +131,7 @@ def test_the_real_sentences_are_those_of_the_hub_to_the_character(python):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     of = json.loads(done.stdout)
-    assert of == {"tatoeba": [True] * 112, "sib200": [True] * 60}
+    assert of == {"tatoeba": [True] * 112, "sib200": [True] * 60, "flores200": [True] * 3782}
 
 
 def test_f1_of_mined_pairs_is_that_of_scikit_learn(script):
