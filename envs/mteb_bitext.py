@@ -178,11 +178,10 @@ def find_data(task: Any, experiment: Experiment, folders: dict[str, Path]) -> tu
 # --- scores
 
 
-def run_task(task: Any, model: Any, options: argparse.Namespace) -> Outcome:
+def run_task(task: Any, model: Any, experiment: Experiment, options: argparse.Namespace) -> Outcome:
     """Return how a task went."""
     import mteb
 
-    experiment = experiment_of(options.experiment)
     outcome = Outcome(task.metadata.name, len(task.hf_subsets))
     try:
         task, outcome.data = find_data(task, experiment, dict(options.evalset))
@@ -282,7 +281,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> None:
     """Run the tasks, print the tables and write the JSON."""
-    model = load_model(options.model)
+    experiment, model = experiment_of(options.experiment), load_model(options.model)
     tasks = bitext_tasks()
     known = [task.metadata.name for task in tasks]
     names = options.tasks.split(",") if options.tasks else known
@@ -291,7 +290,8 @@ def run(options: argparse.Namespace) -> None:
     outcomes = []
     for task in tasks:
         skipped = Outcome(task.metadata.name, len(task.hf_subsets), reason="not in --tasks")
-        outcomes.append(run_task(task, model, options) if skipped.task in names else skipped)
+        wanted = skipped.task in names
+        outcomes.append(run_task(task, model, experiment, options) if wanted else skipped)
     whole = {each.task: each.f1 for each in outcomes if each.is_whole and each.f1 is not None}
     print(as_table(outcomes))
     print(compare(Path(options.model).resolve().name, outcomes))
