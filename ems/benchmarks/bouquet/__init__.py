@@ -1,0 +1,1 @@
+"""BOUQuET: finding the translation of sentences and paragraphs first written in 8 languages."""
