@@ -377,11 +377,11 @@ def experiment_text(
 
 
 def _sets(languages: list[Named]) -> list[str]:
-    """Return the multilingual benchmarks with two of the languages, in the order of the tables."""
+    """Return the open multilingual benchmarks with two of the languages, in the tables' order."""
     english = any(language.code == PIVOT for language in languages)
     sets = {}
     for name, record in benchmarks().items():
-        if record.by_language and isinstance(record.codes, str):
+        if record.by_language and record.status == "open" and isinstance(record.codes, str):
             codes = [getattr(language.language, record.codes) for language in languages]
             if sum(map(bool, codes)) >= 2 and (english or record.between == ""):
                 sets[name] = min(shown.place for shown in words_of(name)["table"].values())
