@@ -29,7 +29,7 @@ from ems.base.templates import rendered
 from ems.bench.retrieval import normalised
 from ems.config.languages import UNSEEN
 from ems.export import is_export, write_sums
-from ems.export.onnx import write_int8, write_onnx, write_table
+from ems.export.onnx import write_int8, write_onnx
 from ems.export.tokenizer import make_tokenizer
 from ems.export.verify import Figures, compared, expected_of, verify_folder
 from ems.model.devices import save_tensors
@@ -110,10 +110,10 @@ def export(
 
 def write_model(exported: Exported, folder: Path) -> None:
     """Write all files except the card."""
-    encoder, settings, dimensions = exported.encoder, exported.settings, exported.dimensions
+    encoder, dimensions, most = exported.encoder, exported.dimensions, exported.settings.max_tokens
     vocabulary = exported.model / VOCABULARY
     format_ = exported.description.format_characters
-    tokenizer = make_tokenizer(vocabulary, exported.segmenter, format_, settings.max_tokens)
+    tokenizer = make_tokenizer(vocabulary, exported.segmenter, format_, most)
     copyfile(vocabulary, folder / VOCABULARY)
     write_json(folder / EXPORTED, _ours(exported))
     body = (folder / STATIC).parent if exported.static else folder
@@ -134,10 +134,8 @@ def write_model(exported: Exported, folder: Path) -> None:
     write_text(body / "tokenizer.json", tokenizer.to_str(pretty=True))
     write_modules(exported, folder)
     graph = folder / "onnx/model.onnx"
-    if exported.graph and encoder.table is not None:
-        write_table(table_weights(encoder, dimensions), graph)
-    elif exported.graph:
-        write_onnx(encoder.state_dict(), settings, dimensions, graph)
+    if exported.graph:
+        write_onnx(encoder, dimensions, graph)
     if exported.int8:
         write_int8(graph, folder / "onnx/model_qint8.onnx")
 
