@@ -8,6 +8,7 @@ run, `all` finds a small file with the same bytes and trains nothing again.
 """
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,9 +19,7 @@ from typing import Any, BinaryIO
 FAILED, REQUEUE = 1, 75  # exit statuses; 75 (EX_TEMPFAIL of sysexits.h): the same command resumes
 LOCK = ".lock.json"  # suffix of the lock of a download, in the same folder
 MANIFEST = ".manifest.json"  # suffix of the manifest of a unit of an evaluation set
-FETCHED, PARTS = "fetched", ".parts"  # folders of receipts: of downloads, and of shards
-TIMES = ".times.jsonl"  # suffix of the times of a training
-TABLES = "tables"  # the folder in results/ for tables of several experiments
+FETCHED = "fetched"  # folder of receipts of downloads
 MISTAKES = Path(__file__).parent.parent  # */mistakes.tsv: mistake, message
 STDERR_CHARACTERS = 500  # quoted from another program's stderr in an error
 
@@ -112,89 +111,58 @@ class Damaged(EmsError):
         return type(self), (self.path, self.problem, self.name)
 
 
-# What to delete, then the outputs of each run of Snakemake (none: rerunning the command makes it).
-# If one job makes many files, its receipt is deleted as well, so that it makes the missing ones.
-Remedy = tuple[list[str], list[list[str]]] | None
-
-
 def advice(path: Path | str, experiment: str = "", data: str = "data") -> str:
     """Return the end of a message: what to do about a missing or damaged file. `data` has
     downloads; `experiment` reads them (default: the one in config.yaml).
     """
-    remedy: Remedy = None
-    if os.path.isfile("Snakefile"):  # else no rule makes the file
-        if parts := _below("results", path):
-            remedy = _of_results(*parts)
-            experiment = experiment if parts[0] == TABLES else parts[0]
-        elif parts := _below(data, path):
-            remedy = _of_data(Path(data), *parts)
-    if remedy is None:
+    delete, runs, owner = _remedy(path, data) if os.path.isfile("Snakefile") else ([], [], "")
+    if not delete:
         return "make or fetch it again" if os.path.lexists(path) else "make or fetch it first"
-    delete, runs = remedy
     if not runs:
         return f"delete {shlex.join(delete)} and run the same command again"
+    experiment = owner or experiment
     chosen = ["--config", f"experiment={experiment}"] if experiment else []
-    command = " && ".join(shlex.join(["snakemake", *chosen, "--", *names]) for names in runs)
+    command = " && ".join(shlex.join(["snakemake", *chosen, "--", name]) for name in runs)
     present = [name for name in delete if os.path.lexists(name)]
     again = f"delete {shlex.join(present)} and make it again" if present else "make it"
     return f"{again}: `{command}`"
 
 
-def _below(root: str, path: Path | str) -> tuple[str, ...]:
-    """Return the parts of a path below a folder, () if it is elsewhere. Links are not followed."""
-    place, folder = Path(os.path.abspath(path)), os.path.abspath(root)
-    return place.relative_to(folder).parts if place.is_relative_to(folder) else ()
+def _remedy(path: Path | str, data: str) -> tuple[list[str], list[str], str]:
+    """Return what to delete, then the outputs of a run of Snakemake each (none: rerunning the
+    command makes it), and the experiment of a path in results/; by errors.tsv, whose `path` is
+    below a folder. If one job makes many files, its receipts are deleted as well, so that it makes
+    the missing ones. Links are not followed.
+    """
+    from ems.base.files import read_table
+
+    place, roots = Path(os.path.abspath(path)), {"results": "results", "data": data}
+    for row in read_table(Path(__file__).with_suffix(".tsv")):
+        root = Path(roots[row["folder"]])
+        inside = os.path.relpath(place, root) if place.is_relative_to(root.absolute()) else ""
+        if found := re.fullmatch(row["path"], inside, re.DOTALL):
+            words = {**found.groupdict(), "root": root, "path": str(root / inside)}
+            break
+    else:
+        return [], [], ""
+    experiment = words.get("experiment", "")
+    if experiment and not os.path.isfile(f"configs/{experiment}.yaml"):
+        return [], [], ""
+    delete: list[str] = []
+    for name in row["delete"].split():
+        special = {"@manifest": _manifest, "@receipts": _receipts}.get(name)
+        delete += special(**words) if special else [name.format(**words)]
+    runs = [run.format(**words) for run in row["runs"].split()]
+    return list(dict.fromkeys(delete)), runs, experiment
 
 
-def _of_results(name: str, *parts: str) -> Remedy:
-    root = f"results/{name}"
-    path = "/".join((root, *parts))
-    match parts:
-        case [_] if name == TABLES:
-            return [path], [[path]]
-        case _ if not os.path.isfile(f"configs/{name}.yaml"):
-            return None
-        case ["shards", vocabulary, *inside]:
-            pair, folder = "/".join((root, *parts[:5])), f"{root}/shards/{vocabulary}"
-            index = f"{folder}/index.json"  # goes, too: while it is there, Snakemake misses nothing
-            lists = dict.fromkeys([pair, f"{folder}/{PARTS}", index])
-            return [*lists] if inside else [pair], [[index]]
-        case ["models", system, "mined", *_]:
-            mined = f"{root}/models/{system}/mined"
-            return [mined], [[f"{mined}/manifest.json"]]
-        case ["models", system, *_]:
-            model = f"{root}/models/{system}"
-            return [model], [[f"{model}/model.json"]]
-        case ["costs", "train", times] if times.endswith(TIMES):
-            return _of_results(name, "models", times.removesuffix(TIMES))
-        case ["text" | "vocab", _, *_]:
-            return [path], [[path], ["text"]]
-        case ["scores" | "reports" | "tables" | "figures", _, *_]:
-            return [path], [[path]]
-        case ["costs" | "state", _, *_]:
-            return [path], []
-    return None
+def _manifest(root: Path, own: str, file: str | None, path: str) -> list[str]:
+    """Return the manifest that lists a file of an evaluation set, or the file without one."""
+    manifests = (root / own).glob(f"*{MANIFEST}")
+    listed = (each for each in manifests if f'"{file}"' in each.read_text("utf-8", "replace"))
+    return [str(next(listed, path))]
 
 
-def _of_data(data: Path, *parts: str) -> Remedy:
-    path = str(data.joinpath(*parts))
-    match parts:
-        case [*_, name] if name.endswith(LOCK):
-            return [path], []
-        case ["embedded", *_]:
-            demo = str(data / "embedded")  # made as a whole
-            return [demo], [[f"{demo}/manifest.json"]]
-        case ["evalsets", _, _, *file]:
-            name, manifests = f'"{"/".join(file)}"', data.joinpath(*parts[:3]).glob(f"*{MANIFEST}")
-            of_file = (each for each in manifests if name in each.read_text("utf-8", "replace"))
-            return [str(next(of_file, path)), *_receipts(parts)], [["evalsets"]]
-        case ["opus", _, _, _, _] | ["documents", _, _, _]:
-            return [path, *_receipts(parts)], [["data"]]
-        case ["opus" | "dumps", _, _, _] | ["wikipedia", _, _]:
-            return [path], [[path]]
-    return None
-
-
-def _receipts(parts: tuple[str, ...]) -> list[str]:
+def _receipts(own: str, **_: object) -> list[str]:
     """Return the folders in which experiments list the downloads of a corpus or set as fetched."""
-    return sorted(map(str, Path("results").glob("/".join(("*", FETCHED, *parts[:3])))))
+    return sorted(map(str, Path("results").glob(f"*/{FETCHED}/{own}")))
