@@ -20,7 +20,7 @@ from ems.bench.nearest import nearest
 from ems.model import packing
 from ems.model.encode import SentenceEncoder
 from ems.model.encoder import Encoder
-from ems.model.objectives.fused import Target, kl_loss
+from ems.model.objectives.fused import Logits, Target, kl_loss
 from ems.model.objectives.system import DeviceBatch, System
 from ems.train import checkpoint
 from ems.train.job import letters_of
@@ -112,7 +112,7 @@ def test_the_fused_divergence_and_its_gradients_equal_dense_rows(allowed, device
     half = torch.bfloat16 if precision == "bfloat16" else None
     own = [value.float().to(device).requires_grad_() for value in (states, output)]
     target = Target(row.to(device), token.to(device), weight.float().to(device))
-    loss = kl_loss(*own, target, dtype=half)
+    loss = kl_loss(Logits(*own, dtype=half), target)
     loss.backward()
     allowed(relative(loss, expected), NEAR_VALUES[precision])
     for value, true in zip(own, leaves, strict=True):

@@ -10,7 +10,7 @@ from made.references import MASK, REFERENCES, dense_losses
 
 from ems.model import encoder, packing
 from ems.model.objectives import contrastive, fused
-from ems.model.objectives.fused import Target, entropy, fused_cross_entropy, kl_loss
+from ems.model.objectives.fused import Logits, Target, entropy, fused_cross_entropy, kl_loss
 from ems.model.objectives.masking import sentence_keys
 from ems.model.objectives.system import DeviceBatch
 from ems.model.objectives.xtr import sample, sampled_cross_entropy, xtr_target
@@ -220,7 +220,7 @@ def test_fused_losses_and_their_gradients_equal_dense_rows(rows, biased, monkeyp
     (states, output, bias), target = problem()
     leaves = [states, output, *[bias] * biased]
     expected = dense_losses(states @ output.T + bias * biased, target)
-    losses = [loss(states, output, target, *leaves[2:]) for loss in (fused_cross_entropy, kl_loss)]
+    losses = [loss(Logits(*leaves), target) for loss in (fused_cross_entropy, kl_loss)]
     for own, true in zip(losses, expected, strict=True):
         torch.testing.assert_close(own, true, rtol=1e-12, atol=0)
         both = (torch.autograd.grad(loss, leaves, retain_graph=True) for loss in (own, true))
@@ -230,17 +230,17 @@ def test_fused_losses_and_their_gradients_equal_dense_rows(rows, biased, monkeyp
 
 def test_a_second_backward_pass_over_one_graph_gives_the_same_gradients():
     factors, target = problem()
-    loss = fused_cross_entropy(*factors[:2], target, factors[2]) * 3
+    loss = fused_cross_entropy(Logits(*factors), target) * 3
     first = torch.autograd.grad(loss, factors, retain_graph=True)
     assert all(map(torch.equal, torch.autograd.grad(loss, factors), first))
 
 
 def test_validation_computes_no_gradient(monkeypatch):
     (states, output, bias), target = problem()
-    expected, made = kl_loss(states, output, target, bias).item(), pytest.fail
+    expected, made = kl_loss(Logits(states, output, bias), target).item(), pytest.fail
     monkeypatch.setattr(torch, "empty", lambda *_, **__: made("a gradient buffer was made"))
     with torch.no_grad():
-        assert kl_loss(states, output, target, bias).item() == expected
+        assert kl_loss(Logits(states, output, bias), target).item() == expected
 
 
 def test_a_chunk_never_holds_more_logits_than_its_limit(monkeypatch):
@@ -253,7 +253,7 @@ def test_a_chunk_never_holds_more_logits_than_its_limit(monkeypatch):
     monkeypatch.setattr(torch, "softmax", spy)
     monkeypatch.setattr(fused, "CHUNK", 2 * VOCABULARY)
     (states, output, _), target = problem()
-    kl_loss(states, output, target)
+    kl_loss(Logits(states, output), target)
     assert sizes == [2 * VOCABULARY, 2 * VOCABULARY, VOCABULARY]
 
 
@@ -263,8 +263,8 @@ def test_a_sample_of_all_pieces_gives_the_full_loss_and_gradients(count, biased)
     (states, output, bias), target = problem()
     leaves = [states, output, *([bias] if biased else [])]
     losses = (
-        sampled_cross_entropy(states, output, target, count, *leaves[2:]),
-        fused_cross_entropy(states, output, target, *leaves[2:]),
+        sampled_cross_entropy(Logits(*leaves), target, count),
+        fused_cross_entropy(Logits(*leaves), target),
     )
     torch.testing.assert_close(*losses, rtol=1e-12, atol=0)
     gradients = [torch.autograd.grad(loss, leaves) for loss in losses]
@@ -278,7 +278,7 @@ def test_a_sampled_loss_is_the_estimator_of_its_pieces(count):
     chosen = sample(target.token, VOCABULARY, count)[0].tolist()
     assert len(set(chosen)) == len(chosen) == len(LABELS) + count
     torch.manual_seed(11)
-    loss = sampled_cross_entropy(states, output, target, count, bias)
+    loss = sampled_cross_entropy(Logits(states, output, bias), target, count)
     shift = torch.full((VOCABULARY,), -1e4, dtype=torch.float64)  # not in the sample
     shift[chosen] = -math.log(count / (VOCABULARY - len(LABELS)))
     shift[[*LABELS]] = 0
@@ -312,7 +312,9 @@ def test_extreme_logits_are_near_float64(scale, chunk, dtype, of_loss, rtol, ato
     _, total = dense_losses(logits, xtr_target(row, token, lengths, torch.float64))
     total.backward()
     states, output = logits.detach().float().requires_grad_(), torch.eye(6).requires_grad_()
-    loss = kl_loss(states, output, xtr_target(row, token, lengths, torch.float32), dtype=dtype)
+    loss = kl_loss(
+        Logits(states, output, dtype=dtype), xtr_target(row, token, lengths, torch.float32)
+    )
     loss.backward()
     assert loss.item() == pytest.approx(total.item(), rel=of_loss)
     assert {loss.dtype, states.grad.dtype, output.grad.dtype} == {torch.float32}
@@ -330,5 +332,5 @@ def test_sums_over_many_rows_are_not_bfloat16(monkeypatch):
     output = torch.eye(pieces).requires_grad_()
     row, token = torch.arange(rows), torch.zeros(rows, dtype=torch.long)
     target = xtr_target(row, token, torch.ones(rows).long(), torch.float32)
-    loss = kl_loss(states, output, target, dtype=torch.bfloat16)
+    loss = kl_loss(Logits(states, output, dtype=torch.bfloat16), target)
     assert loss.item() == pytest.approx(rows * math.log(pieces), rel=1e-3)

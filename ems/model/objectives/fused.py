@@ -113,21 +113,23 @@ def _softmax_part(
     return torch.cat(logsumexp), (grad_states, grad_output, grad_bias)
 
 
-def fused_cross_entropy(
-    states: Tensor,
-    output: Tensor,
-    target: Target,
-    bias: Tensor | None = None,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    """Sum -p(w) log softmax(states output^T + bias)(w) over the entries of `target`; states[N, k],
-    output[V, k], bias[V]. Logits have `dtype` (default: that of `states`), sums the weights'.
-    """
-    factors = (states, output, bias)
+@dataclass(frozen=True)
+class Logits:
+    """The logits states[N, k] output[V, k]^T + bias[V], of type `dtype` (default: the states')."""
+
+    states: Tensor
+    output: Tensor
+    bias: Tensor | None = None
+    dtype: torch.dtype | None = None
+
+
+def fused_cross_entropy(logits: Logits, target: Target) -> Tensor:
+    """Sum -p(w) log softmax(logits)(w) over the entries of `target`, in the weights' type."""
+    factors = (logits.states, logits.output, logits.bias)
     if not torch.is_grad_enabled():  # in validation, compute no gradients
         factors = tuple(part if part is None else part.detach() for part in factors)
-    if dtype:
-        factors = tuple(part if part is None else part.to(dtype) for part in factors)
+    if logits.dtype:
+        factors = tuple(part if part is None else part.to(logits.dtype) for part in factors)
     return _FusedCrossEntropy.apply(*factors, target.row, target.token, target.weight)
 
 
@@ -142,13 +144,7 @@ def entropy(target: Target, pieces: int) -> Tensor:
 
 
 def kl_loss(
-    states: Tensor,
-    output: Tensor,
-    target: Target,
-    bias: Tensor | None = None,
-    dtype: torch.dtype | None = None,
-    cross_entropy: Callable[..., Tensor] = fused_cross_entropy,
+    logits: Logits, target: Target, cross_entropy: Callable[..., Tensor] = fused_cross_entropy
 ) -> Tensor:
-    """Sum KL(p || softmax(states output^T + bias)) over the rows p of `target`."""
-    crossed = cross_entropy(states, output, target, bias=bias, dtype=dtype)
-    return crossed - entropy(target, len(output))
+    """Sum KL(p || softmax(logits)) over the rows p of `target`."""
+    return cross_entropy(logits, target) - entropy(target, len(logits.output))

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from ems.config.model import EncoderSettings, HeadSettings
 from ems.model.encoder import start_values
-from ems.model.objectives.fused import Target
+from ems.model.objectives.fused import Logits, Target
 from ems.model.objectives.system import Parts, System, linear_weights
 
 
@@ -61,7 +61,7 @@ def generate(
     head = system.heads["generative"]
     output = system.encoder.tokens if head.output is None else head.output
     dtype = system.half if system.half == torch.bfloat16 else None
-    return loss(head(states, languages), output.weight, target, head.bias, dtype)
+    return loss(Logits(head(states, languages), output.weight, head.bias, dtype), target)
 
 
 def flops_of_state(system: System) -> int:

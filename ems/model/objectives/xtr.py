@@ -3,13 +3,14 @@ translation S', KL(p_S' || q), where q = softmax(logits) is predicted from the s
 generative.py), and p_S'(w) = N_w / |S'| counts the pieces of S'.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ems.model.objectives.fused import Target, fused_cross_entropy, kl_loss
+from ems.model.objectives.fused import Logits, Target, fused_cross_entropy, kl_loss
 from ems.model.objectives.generative import add_head, flops_of_sentences, generate
 from ems.model.objectives.system import Encoded, Objective, System
 
@@ -28,24 +29,17 @@ def xtr_target(
     return Target(row, token, 1.0 / lengths[row].to(dtype))
 
 
-def sampled_cross_entropy(
-    states: Tensor,
-    output: Tensor,
-    target: Target,
-    count: int,
-    bias: Tensor | None = None,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
+def sampled_cross_entropy(logits: Logits, target: Target, count: int) -> Tensor:
     """Compute `fused_cross_entropy` over a sample of the vocabulary (`xtr.sampled`). The normaliser
     sum_w exp z(w) of a row is estimated from the L distinct labels of the batch and n = `count`
     other pieces, drawn uniformly without replacement. Each of these counts (V - L) / n times, by a
     constant bias of its logit, so the estimate is unbiased.
     """
-    chosen, token, times = sample(target.token, len(output), count)
-    correction = times.log().to(states.dtype)  # (n,)
-    offset = correction if bias is None else bias[chosen] + correction
-    labels = Target(target.row, token, target.weight)
-    return fused_cross_entropy(states, output[chosen], labels, offset, dtype)
+    chosen, token, times = sample(target.token, len(logits.output), count)
+    correction = times.log().to(logits.states.dtype)  # (n,)
+    bias = correction if logits.bias is None else logits.bias[chosen] + correction
+    sampled = replace(logits, output=logits.output[chosen], bias=bias)
+    return fused_cross_entropy(sampled, Target(target.row, token, target.weight))
 
 
 @torch.no_grad()
