@@ -23,7 +23,6 @@ from ems.text.repairs.base import (
     SAMPLES,
     RepairReport,
     chosen,
-    repaired,
     repairer,
     repairs,
 )
@@ -37,6 +36,10 @@ PHRASES = list(
     )
 )
 DEFAULT = "default"
+
+
+def repaired(text, language, setting=DEFAULT):
+    return repairer(setting, (language,))([(text, 0)], RepairReport())[0][0]
 
 
 # --- one by one

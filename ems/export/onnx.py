@@ -78,9 +78,11 @@ class PaddedEncoder(nn.Module):
         states = encoder.input_norm(states)
         for layer in encoder.layers:
             states = layer.by_token(states, attended(layer.attention, states, far))
-        vectors = (states * real).sum(1) / real.sum(1).clamp(min=1)  # (n, d)
-        if encoder.settings.pooling == "mean-max":
-            vectors = torch.cat([vectors, (states * real + far).amax(1)], 1)  # (n, 2d)
+        count = real.sum(1)  # (n, 1)
+        vectors = (states * real).sum(1) / count.clamp(min=1)  # (n, d)
+        if encoder.settings.pooling == "mean-max":  # zeros without tokens
+            largest = (states * real + far).amax(1) * count.clamp(max=1)
+            vectors = torch.cat([vectors, largest], 1)  # (n, 2d)
         return states, functional.normalize(vectors[:, : self.dimensions])
 
 

@@ -181,8 +181,3 @@ def _codes(characters: str) -> Any:
 
 
 repairer = cache(Repairer)  # of hashable settings
-
-
-def repaired(text: str, language: str, setting: str | tuple[str, ...] = "default") -> str:
-    """Return one text, repaired."""
-    return repairer(setting, (language,))([(text, 0)], RepairReport())[0][0]
