@@ -149,6 +149,12 @@ def test_the_graph_gives_our_vectors_at_every_length_and_batch(exported):
         assert np.abs(vectors - ours_of(kind, model, batch)).max() < 1e-5
 
 
+def test_the_graph_gives_zeros_for_a_text_without_tokens(exported):
+    vectors, *_ = of_graph(exported[2], [[], [7, 8]])
+    assert not vectors[0].any()
+    assert vectors[1].any()
+
+
 def test_ems_reads_the_folder_back(exported, tmp_path):
     kind, model, folder = exported
     vectors = load_encoder(folder, "cpu").encode(TEXT[-9:], "de")[:, :10]

@@ -27,7 +27,7 @@ FAR = -1e30  # added to the score of a padded token, so that its softmax is 0
 
 
 def write_onnx(encoder: Encoder, dimensions: int, out: Path) -> None:
-    """Write the graph of an encoder; that of a table has no `token_embeddings`."""
+    """Write the graph of an encoder; the graph of a table has no `token_embeddings`."""
     padded = PaddedEncoder(encoder, dimensions)
     if encoder.table is not None:
         padded = PaddedTable(encoder.table, dimensions)
