@@ -4,17 +4,19 @@ A row may show another system for each benchmark, as the Lightweight paper calls
 "ours" (docs/fidelity.md). Costs of training differ from run to run, so they have another table.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from ems.base.errors import EmsError, mistake
+from ems.base.files import read_table
 from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN
 from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import joining, module
+from ems.config.plugins import joining
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables import engine
 from ems.tables.corpora import read_report
@@ -209,17 +211,25 @@ def _steps_note(steps: Mapping[str, int]) -> list[str]:
 # --- EMS v2 Table XIV: the worth of each component, and the costs of a step
 
 
-@dataclass(frozen=True)
-class AblationColumns:
-    """The columns of one benchmark in Table XIV (`ABLATION` of its table.py)."""
+def _own_table(benchmark: str) -> Declaration:
+    return next(iter(tables_of(benchmark).values()))
 
-    means: str  # describes the numbers
-    table: Declaration
-    columns: Callable[[], Mapping[str, Sequence[str]]]  # the paper's heading -> labels of `table`
 
-    def label(self, file: ScoreFile, row: Score) -> str:
-        """Return a label with the benchmark, since two benchmarks may share labels."""
-        return f"{file.benchmark} {self.table.label(file, row)}"
+def _ablation_label(file: ScoreFile, row: Score) -> str:
+    """Return a label with the benchmark, since two benchmarks may share labels."""
+    return f"{file.benchmark} {_own_table(file.benchmark).label(file, row)}"
+
+
+def _ablation_columns(benchmarks: Iterable[str], scored: Sequence[str]) -> list[Column]:
+    """Return the paper's columns: of codes, or of directions between languages and others."""
+    columns = []
+    for row in read_table(Path(__file__).with_name("ablation.tsv")):
+        pairs = product(row["languages"].split(), row["others"].split() or [""])
+        ways = [f"{one}-{other}".rstrip("-") for one, other in pairs if one != other]
+        labels = [f"{row['benchmark']} {way}" for way in ways]
+        if row["benchmark"] in benchmarks:
+            columns.append(engine.part_of(row["heading"], labels, scored))
+    return columns
 
 
 def write_ablation_table(
@@ -236,14 +246,13 @@ def write_ablation_table(
     steps. `steps`: system -> its steps, for a note, since results of a short training mean little.
     Raises `EmsError` for malformed files and scores of different data.
     """
-    parts = {name: module(name, "table").ABLATION for name in joining("ablation")}
     read: dict[str, list[Scores]] = {}
-    for name, part in parts.items():
+    for name in joining("ablation"):
         if paths := [path for path in scores if path.stem == name]:
-            metric, seen = part.table.metric, part.table.seen
-            read[name] = read_scores(paths, name, metric, part.label, order, families, seen)
+            own, label = _own_table(name), _ablation_label
+            read[name] = read_scores(paths, name, own.metric, label, order, families, own.seen)
     if not read:
-        raise mistake("parts of an ablation", parts=parts)
+        raise mistake("parts of an ablation", parts=joining("ablation"))
     every = [row for each in read.values() for row in each]
     names = [row.system for row in next(iter(read.values()))]
     systems = [in_one_row([row for row in every if row.system == name], name) for name in names]
@@ -253,16 +262,12 @@ def write_ablation_table(
     paper = printed_rows("", "ablation", models)
     known = len({*versions.values()}) == 1 and PRINTED_AS in printed and paper.fits(systems[0])
     if known:
-        columns = [
-            engine.part_of(heading, [f"{name} {label}" for label in labels], scored)
-            for name in read
-            for heading, labels in parts[name].columns().items()
-        ]
+        columns = _ablation_columns(read, scored)
     else:
         own = {name: [each for each in scored if each.startswith(f"{name} ")] for name in read}
         columns = [Column(f"{_titles([name])} ({len(of)})", of) for name, of in own.items()]
     data = ", ".join(f"{_titles([name])} {version}" for name, version in versions.items())
-    means = ", ".join(f"{_titles([name])} {parts[name].means}" for name in read)
+    means = ", ".join(f"{_titles([name])} {headings_of('ablation')[name]}" for name in read)
     counts = "n/m are n of the paper's m" if known else "in brackets: languages or directions"
     notes = [f"{data}. Means in percent: {means}; {counts}. {BEST}"]
     if times is not None:

@@ -15,7 +15,6 @@ from ems.tables.declarations import noted_table
 from ems.tables.engine import Column, one_block, part_of
 from ems.tables.printed import load_flores_groups, load_table
 from ems.tables.scores import Families, Label, Scores, read_scores
-from ems.tables.study import AblationColumns
 
 _models = partial(load_table, "ems-v2-table07-flores", "pair")
 
@@ -42,16 +41,6 @@ FLORES = noted_table(
     "flores200", "P@1", direction_columns, _models, "flores", label=direction, blocks=one_block
 )
 TABLES = {"flores": FLORES}
-
-
-ABLATION = AblationColumns(
-    "P@1 over directions between languages",
-    FLORES,
-    lambda: {
-        f"Flores {name}": ["-".join(pair) for pair in permutations(codes, 2)]
-        for name, codes in load_flores_groups().items()
-    },
-)
 
 
 def plot_map(

@@ -10,7 +10,6 @@ from ems.tables.declarations import noted_table
 from ems.tables.engine import Column, Declaration, labels_of, part_of
 from ems.tables.printed import AVERAGE, TATOEBA, load_groups, load_tatoeba, tatoeba_codes
 from ems.tables.scores import Families, Scores, read_scores
-from ems.tables.study import AblationColumns
 from ems.tables.table import Block, balanced_blocks
 
 
@@ -39,14 +38,6 @@ def _table(name: str, seen: bool) -> Declaration:
 
 
 TABLES = {"tatoeba": _table("tatoeba", True), "tatoeba_unseen": _table("tatoeba_unseen", False)}
-ABLATION = AblationColumns(
-    "P@1 of both directions",
-    TABLES["tatoeba"],
-    lambda: {
-        "Tatoeba Avg. (58)": tatoeba_codes(),
-        **{f"Tatoeba {heading}": codes for heading, codes in load_groups("XIV").items()},
-    },
-)
 
 
 def plot_tatoeba(scores: list[Path], out: Path, families: Families | None = None) -> None:
