@@ -5,6 +5,7 @@
     data.py       names and reads its files; units.tsv lists the downloads
     score.py      the protocol, `score(task)`, unless the record names one of `families`
     table.yaml    captions and report texts of its tables and figures (ems.tables.declarations)
+    ablation.tsv  its columns of EMS v2 Table XIV, if it joins the ablation
     table.py      `TABLES` and `FIGURES`; a table of accuracies needs only table.yaml
     demo.py       data of the same form for the demo, `demo_files(material)`
 

@@ -40,6 +40,7 @@ class Shown(Settings):
     among: Literal["", "families", "unseen"] = Field(
         "", description="Shows only members of families, or systems scored on unseen languages."
     )
+    ablation: str = Field("", description="Describes its means in EMS v2 Table XIV.")
     first: bool = Field(False, description="Shows only the first system.")
     heading: str = Field("", description="Makes it a table of accuracies; begins its note.")
     printed: str = Field("", description="The file of ems/tables/printed with the paper's rows.")

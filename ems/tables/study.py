@@ -16,11 +16,11 @@ from ems.bench.scores import ENGLISH, Score, ScoreFile
 from ems.config.experiment import Experiment
 from ems.config.languages import UNSEEN
 from ems.config.plugins import benchmark as record_of
-from ems.config.plugins import joining
+from ems.config.plugins import folder, joining
 from ems.config.tables import MEAN, StudyRow, StudySettings, study_rows
 from ems.tables import engine
 from ems.tables.corpora import read_report
-from ems.tables.declarations import MAJORITY, printed_rows, tables_of
+from ems.tables.declarations import MAJORITY, printed_rows, tables_of, words_of
 from ems.tables.engine import BEST, Column, Declaration, PrintedRows, labels_of, write_sections
 from ems.tables.logs import Times, last_time
 from ems.tables.models import fact_of
@@ -211,23 +211,25 @@ def _steps_note(steps: Mapping[str, int]) -> list[str]:
 # --- EMS v2 Table XIV: the worth of each component, and the costs of a step
 
 
-def _own_table(benchmark: str) -> Declaration:
-    return next(iter(tables_of(benchmark).values()))
+def _ablation_part(benchmark: str) -> tuple[Declaration, str]:
+    """Return the benchmark's table with the labels, and what describes their means."""
+    shown = words_of(benchmark)["table"].items()
+    return next((tables_of(benchmark)[n], own.ablation) for n, own in shown if own.ablation)
 
 
 def _ablation_label(file: ScoreFile, row: Score) -> str:
     """Return a label with the benchmark, since two benchmarks may share labels."""
-    return f"{file.benchmark} {_own_table(file.benchmark).label(file, row)}"
+    return f"{file.benchmark} {_ablation_part(file.benchmark)[0].label(file, row)}"
 
 
 def _ablation_columns(benchmarks: Iterable[str], scored: Sequence[str]) -> list[Column]:
     """Return the paper's columns: of codes, or of directions between languages and others."""
     columns = []
-    for row in read_table(Path(__file__).with_name("ablation.tsv")):
-        pairs = product(row["languages"].split(), row["others"].split() or [""])
-        ways = [f"{one}-{other}".rstrip("-") for one, other in pairs if one != other]
-        labels = [f"{row['benchmark']} {way}" for way in ways]
-        if row["benchmark"] in benchmarks:
+    for name in benchmarks:
+        for row in read_table(folder(name) / "ablation.tsv"):
+            pairs = product(row["languages"].split(), row["others"].split() or [""])
+            ways = [f"{one}-{other}".rstrip("-") for one, other in pairs if one != other]
+            labels = [f"{name} {way}" for way in ways]
             columns.append(engine.part_of(row["heading"], labels, scored))
     return columns
 
@@ -249,7 +251,7 @@ def write_ablation_table(
     read: dict[str, list[Scores]] = {}
     for name in joining("ablation"):
         if paths := [path for path in scores if path.stem == name]:
-            own, label = _own_table(name), _ablation_label
+            (own, _), label = _ablation_part(name), _ablation_label
             read[name] = read_scores(paths, name, own.metric, label, order, families, own.seen)
     if not read:
         raise mistake("parts of an ablation", parts=joining("ablation"))
@@ -267,7 +269,7 @@ def write_ablation_table(
         own = {name: [each for each in scored if each.startswith(f"{name} ")] for name in read}
         columns = [Column(f"{_titles([name])} ({len(of)})", of) for name, of in own.items()]
     data = ", ".join(f"{_titles([name])} {version}" for name, version in versions.items())
-    means = ", ".join(f"{_titles([name])} {headings_of('ablation')[name]}" for name in read)
+    means = ", ".join(f"{_titles([name])} {_ablation_part(name)[1]}" for name in read)
     counts = "n/m are n of the paper's m" if known else "in brackets: languages or directions"
     notes = [f"{data}. Means in percent: {means}; {counts}. {BEST}"]
     if times is not None:
