@@ -6,8 +6,6 @@ Source: Deutsch et al. (2025), https://arxiv.org/abs/2502.12404.
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
-from itertools import starmap
 from pathlib import Path
 
 from ems.base.errors import Damaged
@@ -41,17 +39,21 @@ def read_unit(folder: Path, unit: str) -> int:
 
 
 def _texts(path: Path, code: str) -> list[str]:
-    """Return one side of the segments that are not bad. Raises `Damaged` with file and line."""
-    side = "source" if code == "en" else "target"
+    return read_segments(path, "source" if code == "en" else "target")[0]
 
-    def text_of(number: int, line: str) -> str:
-        with suppress(ValueError, KeyError, TypeError, AttributeError):
+
+def read_segments(path: Path, *keys: str) -> list[list[str]]:
+    """Return a column per key, of the segments that are not bad. Raises `Damaged` with the line."""
+    segments = []
+    for number, line in numbered_lines(path):
+        try:
             row = parse_json(line)
-            text = "" if row["is_bad_source"] else row[side].strip()
-            if text or row["is_bad_source"]:
-                return text
-        raise Damaged(path, f"line {number}: expected a segment with is_bad_source and {side}")
-
-    texts = list(filter(None, starmap(text_of, numbered_lines(path))))
-    check_count(len(texts), path, "segments")
-    return texts
+            texts = [] if row["is_bad_source"] else [row[key].strip() for key in keys]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            texts = [""]
+        if not all(texts):
+            expected = f"expected a segment with is_bad_source, {', '.join(keys)}"
+            raise Damaged(path, f"line {number}: {expected}")
+        segments += [texts] if texts else []
+    check_count(len(segments), path, "segments")
+    return [list(column) for column in zip(*segments, strict=True)]

@@ -12,16 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ems.base.errors import Damaged, mistake
-from ems.base.files import parse_json
+from ems.base.errors import mistake
 from ems.base.progress import Progress
 from ems.base.schema import plain
 from ems.bench.margin import best_by_margin
 from ems.bench.scores import ENGLISH, UNSEEN, Result, Score, packed
 from ems.bench.task import Task
-from ems.benchmarks.wmt24pp.data import units
+from ems.benchmarks.wmt24pp.data import read_segments, units
 from ems.config.benchmarks import SearchProtocol
-from ems.corpora.evalsets.formats import check_count, numbered_lines
 
 KEYS = ("domain", "source", "target")
 ENDS = (5, 10, 20, 40, 80)  # words of the English segment
@@ -67,7 +65,8 @@ def read_texts(
         names = units(code)
         for name in names:
             path = folder / f"{name}.jsonl"
-            domains, sources, targets = read_segments(path)
+            domains, *sides = read_segments(path, *KEYS)
+            sources, targets = ([" ".join(text.split()) for text in side] for side in sides)
             first = first or (path, sources)
             if sources != first[1]:
                 raise mistake("unequal segments", path=path, other=first[0])
@@ -78,21 +77,6 @@ def read_texts(
     groups = {name: np.array(domains) == name for name in dict.fromkeys(domains)}
     groups |= {f"{name} words": places == place for place, name in enumerate(LENGTHS)}
     return texts, languages, {name: members for name, members in groups.items() if members.any()}
-
-
-def read_segments(path: Path) -> list[tuple[str, ...]]:
-    """Return domains, sources and targets of the segments that are not bad. Raises `Damaged`."""
-    segments = []
-    for number, line in numbered_lines(path):
-        try:
-            row = parse_json(line)
-            if not row["is_bad_source"]:
-                segments.append([" ".join(row[key].split()) for key in KEYS])
-        except (ValueError, KeyError, TypeError, AttributeError):
-            expected = f"expected a segment with is_bad_source, {', '.join(KEYS)}"
-            raise Damaged(path, f"line {number}: {expected}") from None
-    check_count(len(segments), path, "segments")
-    return [*zip(*segments, strict=True)]
 
 
 def right(best: np.ndarray, queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
