@@ -51,23 +51,6 @@ def load_classes(name: str) -> dict[str, list[str]]:
     return {heading: list(models) for heading, models in classes.items() if heading}
 
 
-def load_accuracies(name: str) -> Numbers:
-    """Return model -> direction ("en-de", "en-de books") or AVERAGE -> accuracy in percent."""
-    table = load_table(name, _direction)
-    return {**table, **_reimers("MLDoc", _direction)} if name.startswith("lightweight") else table
-
-
-def load_europarl() -> Numbers:
-    """Return model -> "en->fr" -> P@1, of Lightweight Table 4 and the new rows of Table 10."""
-    return {**load_table("lightweight-table04-xsr", _arrow), **_reimers("XSR", _arrow)}
-
-
-def _reimers(task: str, column: HeadingOf) -> Numbers:
-    """Return Lightweight Table 10 on MLDoc or XSR without the row repeated from Tables 3 and 4."""
-    rows = [row for row in read_rows("lightweight-table10-reimers") if row["group"] == task]
-    return {REIMERS: {column(row): float(row["value"]) for row in rows if model_of(row) == REIMERS}}
-
-
 def _direction(row: dict[str, str]) -> str:
     """Return the direction of a row: "en<-de" becomes "de-en", "de" alone "en-de"."""
     if "language" in row:
@@ -76,8 +59,18 @@ def _direction(row: dict[str, str]) -> str:
     return f"{name} {row.get('domain', '')}".strip()
 
 
-def _arrow(row: dict[str, str]) -> str:
+def arrow(row: dict[str, str]) -> str:
     return _direction(row).replace("-", "->")
+
+
+def load_accuracies(name: str, column: HeadingOf = _direction) -> Numbers:
+    """Return model -> direction ("en-de", "en-de books"; of `column`) or AVERAGE -> percent, with
+    the new rows of Table 10 to the Lightweight paper's Tables 3 (MLDoc) and 4 (XSR).
+    """
+    rows = read_rows("lightweight-table10-reimers") if name.startswith("lightweight") else ()
+    own = [row for row in rows if name.endswith(row["group"].lower()) and model_of(row) == REIMERS]
+    new = {column(row): float(row["value"]) for row in own}
+    return load_table(name, column) | ({REIMERS: new} if new else {})
 
 
 # --- studies: the Lightweight paper's Tables 1, 2 and 5 to 9, the monolingual paper's 1 to 3
@@ -95,7 +88,7 @@ def load_study(name: str) -> dict[str, Cells]:
         cells = table.setdefault(model_of(row) if "method" in row else named, {})
         if "direction" in row or "language" in row:
             task = "XNLI" if "language" in row else "RCV2"
-            cells[f"{task} {_arrow(row)}"] = float(row["value"])
+            cells[f"{task} {arrow(row)}"] = float(row["value"])
         elif "method" in row:
             facts = {columns[key]: text for key, text in row.items() if key in columns}
             cells |= {key: int(text) if text.isdigit() else text for key, text in facts.items()}

@@ -1,9 +1,12 @@
 """P@1 per direction: Lightweight Table 4, and the additional rows of its Table 10."""
 
+from functools import partial
+
 from ems.tables.declarations import noted_table
 from ems.tables.engine import one_each
-from ems.tables.printed import in_given_order, load_europarl
+from ems.tables.printed import arrow, in_given_order, load_accuracies
 
+_models = partial(load_accuracies, "lightweight-table04-xsr", arrow)
 LANGUAGES = ("fr", "de", "es", "it")  # in the paper's order
 
 
@@ -19,8 +22,8 @@ TABLES = {
     "europarlxsr": noted_table(
         "europarlxsr",
         "P@1",
-        lambda systems: one_each(systems, _both_ways, load_europarl()),
-        load_europarl,
+        lambda systems: one_each(systems, _both_ways, _models()),
+        _models,
         label=lambda file, row: f"{row.source}->{row.target}",
     )
 }
