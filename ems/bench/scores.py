@@ -6,7 +6,7 @@ systems can be compared sentence by sentence.
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -31,15 +31,15 @@ LEVEL = 0.95  # confidence of the interval
 class Score:
     """One row: a value of the file's metric, or of `measure`."""
 
-    source: str  # a language, or the benchmark's code for it
-    target: str
-    value: float
-    count: int  # sentences, documents or gold pairs
+    source: NonBlank  # a language, or the benchmark's code for it
+    target: NonBlank
+    value: Annotated[float, "a percentage or cosine"]
+    count: Some  # sentences, documents or gold pairs
     split: str = ""
-    seed: int | None = None
+    seed: Annotated[Count | None, "a whole number of at least 0"] = None
     measure: str = ""
     hits: str = ""  # a bit per sentence (`packed`), or ''
-    interval: tuple[float, float] | None = None  # 95 %, by bootstrap
+    interval: Annotated[list[float] | None, "two numbers"] = None  # 95 %, by bootstrap; or a tuple
 
     @classmethod
     def from_hits(cls, source: str, target: str, hits: np.ndarray, **others: Any) -> "Score":
@@ -158,22 +158,6 @@ class ScoreFile(Result):
             raise Damaged(self.path, str(error)) from None
 
 
-def _is_scalar(value: Any) -> bool:
-    return not isinstance(value, dict | list)
-
-
-class _Row(Record):
-    source: NonBlank
-    target: NonBlank
-    value: Any = None  # the range depends on the metric
-    count: Some
-    split: str = ""
-    seed: Annotated[Count | None, "a whole number of at least 0"] = None
-    measure: str = ""
-    hits: str = ""
-    interval: Annotated[list[float] | None, "two numbers"] = None
-
-
 class _Content(Record):
     benchmark: NonBlank
     system: NonBlank
@@ -183,8 +167,8 @@ class _Content(Record):
     higher_is_better: bool
     label: Literal["language", "direction", "source"]
     languages: dict[str, NonBlank]
-    protocol: dict[str, Annotated[Any, _is_scalar, "a setting"]]
-    rows: Annotated[list[_Row], Bounds(min_length=1), "at least one score"]
+    protocol: dict[str, Annotated[Any, lambda own: not isinstance(own, dict | list), "a setting"]]
+    rows: Annotated[list[Score], Bounds(min_length=1), "at least one score"]
     parallel: bool = False
     details: Json = field(default_factory=dict)
     data_files: dict[str, NonBlank] = field(default_factory=dict)
@@ -213,7 +197,7 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
     rows = {}
     for number, row in enumerate(data.rows):
         low, high, what = PERCENT if row.measure else RANGES.get(data.metric, PERCENT)
-        if not (type(row.value) in (int, float) and low <= row.value <= high):  # false for NaN
+        if not low <= row.value <= high:
             found = shown(row.value)
             raise Damaged(path, f"expected {what} under `rows.{number}.value`, found {found}")
         ends = [row.value] * 2 if row.interval is None else list(map(float, row.interval))
@@ -221,7 +205,7 @@ def read_score_file(path: Path, benchmark: str = "", metric: str = "") -> ScoreF
             what = f"the two ends of an interval around {row.value} under `rows.{number}.interval`"
             raise Damaged(path, f"expected {what}, found {shown(ends)}")
         stored = tuple(ends) if row.interval and not row.hits else None  # hits say it otherwise
-        score = Score(**{**vars(row), "value": float(row.value), "interval": stored})
+        score = replace(row, value=float(row.value), interval=stored)
         key = (row.source, row.target, row.split, row.seed, row.measure)
         if key in rows:
             place = _bare(score.direction)
