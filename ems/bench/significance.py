@@ -167,12 +167,11 @@ def mean_change(gains: Sequence[np.ndarray], keys: Sequence[Hashable]) -> Change
 
 def holm(values: list[float]) -> list[float]:
     """Correct p-values for multiple testing; the order is kept, the maximum is 1."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    corrected, least = [0.0] * len(values), 0.0
-    for rank, index in enumerate(order):
-        least = max(least, min(1.0, (len(values) - rank) * values[index]))
-        corrected[index] = least
-    return corrected
+    order = np.argsort(values, kind="stable")
+    least = np.array(values)[order] * np.arange(len(values), 0, -1)
+    corrected = np.empty(len(values))
+    corrected[order] = np.minimum(np.maximum.accumulate(least), 1)
+    return corrected.tolist()
 
 
 def surely_best(
@@ -182,12 +181,11 @@ def surely_best(
     at p < SIGNIFICANT. A family's columns are corrected together: Holm over the comparisons of each
     best system with all others, so that the chance of any wrong best is at most SIGNIFICANT.
     """
-    tests: dict[tuple[Row, str], list[float]] = {}
+    cells, tests = [], []  # a cell for each comparison
     for name, samples in family.items():
-        if len(samples) > 1:
-            best, own = (min if lowest else max)(samples.items(), key=lambda item: item[1].value)
-            others = [sample for row, sample in samples.items() if row != best]
-            tests[best, name] = [p_value(own, other) for other in others]
-    corrected = iter(holm([p for values in tests.values() for p in values]))
-    sure = {cell: [next(corrected) < SIGNIFICANT for _ in own] for cell, own in tests.items()}
-    return {cell for cell, won in sure.items() if all(won)}
+        best = (min if lowest else max)(samples, key=lambda row: samples[row].value, default=None)
+        others = [sample for row, sample in samples.items() if row != best]
+        cells += [(best, name)] * len(others)
+        tests += [p_value(samples[best], other) for other in others]
+    unsure = {cell for cell, p in zip(cells, holm(tests), strict=True) if p >= SIGNIFICANT}
+    return {*cells} - unsure

@@ -27,7 +27,6 @@ BEST = "Bold: best of our systems."
 SPREAD = " ± standard deviation (of each column: .csv)"
 MOST_UNCERTAIN = 8  # columns with intervals in a block
 DEVIATION = ", s.d."  # suffix of the label of a row
-BOTH_WAYS = "P@1 in percent, mean of both directions"
 # the label of a row of LaBSE, the upper bound of EMS v2 (section V), printed or measured by us
 UPPER_BOUND = re.compile(r"(?:.*: )?labse(?: \(printed\)|, .*)?", re.IGNORECASE)
 UPPER_BOUND_NOTE = "In italics: LaBSE, the papers' upper bound, which does not compete for bold."
