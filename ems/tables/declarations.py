@@ -23,11 +23,6 @@ from ems.tables.table import Block, balanced_blocks
 
 TEXTS = ("margin", "documents")  # settings of protocols that are no numbers
 PRECISION, MAJORITY = "average precision", "most frequent class"
-MARGINS = {
-    "ratio": "the ratio margin with {k} neighbours",
-    "distance": "the distance margin with {k} neighbours",
-    "absolute": "cosine",
-}
 
 
 class Shown(Settings):
@@ -46,8 +41,13 @@ class Shown(Settings):
     printed: str = Field("", description="The file of ems/tables/printed with the paper's rows.")
     rows: PrintedRows = Field(PrintedRows(), description="What the paper's rows are of.")
     note: str = Field(
-        "", description="Describes the numbers; {version}, {counted}, {measure} or a {setting}."
+        "",
+        description="Describes the numbers; {version}, {counted} or a {setting} of the protocol.",
     )
+    choices: dict[str, dict[str, str]] = Field(
+        {}, description="What the note says for each value of a setting, which may name others."
+    )
+    published: dict[str, dict[str, float]] = Field({}, description="Rows without a file.")
 
     @property
     def paragraph(self) -> str:
@@ -93,19 +93,21 @@ def tables_of(benchmark: str) -> Mapping[str, Declaration | Callable[[Iterable[P
 
 
 def noted(benchmark: str, table: str) -> Callable[[Sequence[Scores]], list[str]]:
-    """Return the function that fills in the `note` of a table, of the first score file."""
-    note = words_of(benchmark)["table"][table].note
+    """Return the function that fills in the `note` of a table, of the first score file. Each of its
+    paragraphs is a note.
+    """
+    words = words_of(benchmark)["table"][table]
 
     def about(systems: Sequence[Scores]) -> list[str]:
-        file = systems[0].file
+        file, note = systems[0].file, words.note
         known = {"version": file.version, "counted": engine.counted(systems)}
+        for name, choices in words.choices.items():
+            value = file.setting(name, Literal[tuple(choices)])
+            note = note.replace(f"{{{name}}}", choices[value])
         for _, name, *_ in Formatter().parse(note):
-            if name and name not in ("measure", *known):
+            if name and name not in known:
                 known[name] = file.setting(name, NonBlank if name in TEXTS else Count)
-        if "{measure}" in note:
-            margin = file.setting("margin", Literal[tuple(MARGINS)])
-            known["measure"] = MARGINS[margin].format(k=file.setting("k"))
-        return [note.format(**known)]
+        return note.format(**known).split("\n")
 
     return about
 
@@ -130,6 +132,8 @@ def noted_table(
     """
     table = table or benchmark
     own = {"about": noted(benchmark, table), **own}
+    if published := words_of(benchmark)["table"][table].published:
+        models = published.copy
     if models:
         own["printed"] = printed_rows(benchmark, table, models)
     return Declaration({benchmark: ""}, metric, columns, **own)

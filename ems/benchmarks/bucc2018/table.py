@@ -4,38 +4,25 @@ VIII).
 The note says how the threshold was chosen: it changes F1 more than the choice of model does.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from ems.base.errors import Damaged
 from ems.base.records import Record, fitting, only
 from ems.base.texts import is_plain
 from ems.bench.scores import read_score_file
-from ems.tables.declarations import noted, noted_table, words_of
+from ems.tables.declarations import noted_table, words_of
 from ems.tables.engine import one_block, one_each
 from ems.tables.printed import in_given_order, load_table
-from ems.tables.scores import Scores
 from ems.tables.table import Table, Value, write_table
 
-THRESHOLDS = {
-    "oracle": "Each language pair's threshold maximises F1 on the same gold pairs (oracle), as in "
-    "the script that the paper used (sentence-transformers, bucc2018.py).",
-    "sample": "Each language pair's threshold maximises F1 on its sample part; gold pairs of the "
-    "scored part were not used.",
-}
 CODES = ("de", "fr", "ru", "zh")
 PAIRS = [f"en-{code}" for code in CODES]
 EXAMPLES = 3  # per language pair, as in Table VIII
 SENTENCE, ENGLISH = "Sentence", "English"
 _models = partial(load_table, "ems-v2-table09-bucc", "pair")
-
-
-def _about(systems: Sequence[Scores]) -> list[str]:
-    threshold = systems[0].file.setting("threshold", Literal[tuple(THRESHOLDS)])
-    return [*noted("bucc2018", "bucc2018")(systems), THRESHOLDS[threshold]]
 
 
 BUCC = noted_table(
@@ -45,7 +32,6 @@ BUCC = noted_table(
     _models,
     label=lambda file, row: f"en-{row.source}",
     blocks=one_block,
-    about=_about,
 )
 
 
@@ -74,6 +60,9 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
         for pair in missed[code].missed[:EXAMPLES]:
             ids = f"{pair.id} {pair.english_id}"
             rows.append([f"en-{code}", f"{pair.score:.3f}", ids, pair.sentence, pair.english])
+    words = words_of("bucc2018")["table"]["bucc_missed"]
+    own = {"system": file.system, "examples": EXAMPLES, "paper": words.paper}
+    note = words.note.format(version=file.version, **own)
     table = Table(
         ["Pair", "Score", "Ids", SENTENCE, ENGLISH],
         rows,
@@ -81,11 +70,7 @@ def write_missed_table(scores: Iterable[Path], out: Path) -> None:
         text={"Ids"},
         wide={SENTENCE, ENGLISH},
         once={"Pair"},
-        notes=[
-            f"BUCC {file.version}, training part, system {file.system}: extracted pairs "
-            f"missing from the gold standard with the highest scores, up to {EXAMPLES} per "
-            f"language pair, as in {words_of('bucc2018')['table']['bucc_missed'].paper}."
-        ],
+        notes=[note],
     )
     latin = [[cell if _is_latin(str(cell)) else None for cell in row] for row in rows]
     dash = "A dash replaces a sentence in a script that pdfLaTeX lacks; see the .md or .csv file."
