@@ -66,7 +66,7 @@ class Run:
 class Column:
     """The scores of one benchmark. `systems`: label -> its scores on the languages trained on."""
 
-    name: str
+    title: str
     systems: dict[str, Scores]
 
     @property
@@ -127,7 +127,7 @@ def write_report(runs: Sequence[Run], out: Path, version: str) -> None:
         left_out=left_out,
         drawn=drawn,
         names=language_names(),
-        titles={column.name: benchmark(column.name).title for column in columns},
+        titles={column.file.benchmark: column.title for column in columns},
         languages=[_by_language(each, drawn) for each in columns if _has_languages(each, drawn)],
         maps=[_map(column, drawn[0]) for column in columns if column.file.label == "source"],
         curves=_curves(runs, drawn),
@@ -144,14 +144,15 @@ def _columns(runs: Sequence[Run]) -> tuple[list[Column], list[str]]:
         labels = dict(each for run in runs for each in run.files("scores", f"{name}.json"))
         if not labels:
             continue
+        title = benchmark(name).title
         try:
             systems = read_scores([*labels], name, families=families, names=labels, seen=True)
         except Damaged:
             raise
         except EmsError as error:
-            left_out.append(f"{benchmark(name).title}: {str(error).splitlines()[0]}")
+            left_out.append(f"{title}: {str(error).splitlines()[0]}")
             continue
-        columns.append(Column(name, {each.system: each for each in systems if each.values}))
+        columns.append(Column(title, {each.system: each for each in systems if each.values}))
     return columns, left_out
 
 
@@ -165,13 +166,7 @@ def _headline(column: Column, trained: Collection[str], careful: bool) -> Json:
     best = [name for name, _ in surely_best({"": samples}, lowest)] if careful else None
     others = {name: value for name, value in values.items() if name not in trained}
     return {
-        "title": benchmark(column.name).title,
-        "metric": file.metric,
-        "version": file.version,
-        "sha256": file.data_sha256,
-        "lower": lowest,
-        "of": "directions" if file.label == "direction" else "languages",
-        "count": len(column.shared),
+        "column": column,
         "form": "%.2f" if cosine else "%.1f",
         "means": column.means(),
         "best": [] if cosine else best_rows(values, lowest) if best is None else best,
@@ -184,7 +179,8 @@ def _drawn(headline: Sequence[Json], trained: Collection[str]) -> list[str]:
     precisions: dict[str, list[float]] = {}
     for row in headline:
         for name, (value, *_) in row["means"].items():
-            precisions.setdefault(name, []).extend([value] if row["metric"] == "P@1" else [])
+            is_precision = row["column"].file.metric == "P@1"
+            precisions.setdefault(name, []).extend([value] if is_precision else [])
     order = sorted(precisions, key=lambda name: -fmean(precisions[name] or [0]))
     ours = [name for name in order if name in trained]
     others = [name for name in order if name not in trained]
@@ -211,13 +207,7 @@ def _by_language(column: Column, drawn: Sequence[str]) -> Json:
         code = first.file.languages.get(label, label)
         rows.append({"code": code, "values": values, "ends": spread})
     rows.sort(key=lambda row: next(iter(row["values"].values())), reverse=lowest)
-    return {
-        "title": benchmark(column.name).title,
-        "metric": column.file.metric,
-        "lower": lowest,
-        "system": first.system,
-        "rows": rows,
-    }
+    return {"column": column, "system": first.system, "rows": rows}
 
 
 def _ends(scores: Scores, label: str) -> tuple[float, float]:
@@ -236,7 +226,7 @@ def _map(column: Column, system: str) -> Json:
     if not numbered:
         codes = in_given_order(set(codes), list(language_families()))
     return {
-        "title": benchmark(column.name).title,
+        "title": column.title,
         "system": scores.system,
         "codes": codes,
         "families": [] if numbered else [*map(family_of, codes)],
