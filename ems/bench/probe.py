@@ -198,7 +198,6 @@ def forward(
     count, width = features.shape[1:]
     hidden = _inputs(features * dropout[0] if dropout else features, layers[0])
     hidden[:, width] = 1  # for the biases
-    product = _products if features.device.type == "cpu" else torch.bmm
     for number, weight in enumerate(layers):
         if number:
             width = hidden.shape[1]
@@ -207,7 +206,10 @@ def forward(
             hidden = hidden * _inputs(dropout[number], weight) if dropout else hidden
             rows = torch.arange(weight.shape[2], device=hidden.device)
             hidden = hidden + (rows == width)[:, None]
-        hidden = product(weight, hidden)  # [R, out, B']
+        if features.device.type == "cpu":  # a product for each run
+            hidden = torch.stack([one @ own for one, own in zip(weight, hidden, strict=True)])
+        else:
+            hidden = weight @ hidden  # [R, out, B']
     return hidden[..., :count].transpose(1, 2)
 
 
@@ -217,11 +219,6 @@ def _inputs(rows: Tensor, weight: Tensor) -> Tensor:
     padded = rows.new_zeros(len(rows), weight.shape[2], count + -count % ALIGNED)
     padded[:, :width, :count] = rows.transpose(1, 2)
     return padded
-
-
-def _products(weight: Tensor, hidden: Tensor) -> Tensor:
-    """Do `torch.bmm` with a product for each run."""
-    return torch.stack([one @ other for one, other in zip(weight, hidden, strict=True)])
 
 
 def draw_dropout(
