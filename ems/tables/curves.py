@@ -93,13 +93,13 @@ def plot_languages(losses: Mapping[str, Path], out: Path) -> None:
     """
     curves = {}
     for system, path in losses.items():
-        curves[system] = [entry for entry in read_losses(path) if entry.languages]
+        curves[system] = [entry for entry in read_losses(path) if entry.p1_by_language]
         if not curves[system]:
             raise mistake("no P@1 of languages", path=path)
     lines: dict[str, dict[int, list[tuple[int, float]]]] = {}  # language -> system's number -> line
     for number, rows in enumerate(curves.values()):
         for row in rows:
-            for code, value in row.languages.items():
+            for code, value in row.p1_by_language.items():
                 lines.setdefault(code, {}).setdefault(number, []).append((row.pairs, value))
     ends = {code: {number: own[number][-1][1] for number in own} for code, own in lines.items()}
     hardest = sorted(sorted(lines), key=lambda code: max(ends[code].values()))[:MOST_PANELS]

@@ -4,7 +4,7 @@ error that names it, since a gap in a curve would be overlooked.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,29 +29,21 @@ PARTS |= {"contrastive": "contrastive", "context": "context"}
 # Larger numbers cannot be drawn. A sampled loss may be below 0 by chance in training.
 Sampled = Annotated[number(ge=-1e300, le=1e300), "a number"]
 Drawn = Annotated[number(ge=0, le=1e300), "a number of at least 0"]
+OfNames = dict[str, Drawn]
 
 
-class _Loss(Record):
+class LossEntry(Record):
+    """One row of losses.jsonl. P@1 is in percent; training and old logs have none by name."""
+
     part: Literal["train", "validation"]
     step: Count
-    pairs: Count
-    p1_by_language: Annotated[Json, "P@1 of each language"] = field(default_factory=dict)
-    p1_by_corpus: Annotated[Json, "P@1 of each corpus"] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class LossEntry:
-    """One row of losses.jsonl."""
-
-    part: str
-    step: int
-    pairs: int  # seen so far
-    total: float  # NaN after training on documents with validation on pairs alone
-    values: dict[str, float]  # parts of the loss ("xtr") and, in validation, P@1 in percent ("p1")
-    languages: dict[str, float]  # P@1 in percent; empty in training and in old logs
-    corpora: dict[str, float]  # likewise
-    kept: bool  # the model has the weights of this step
-    numbers: dict[str, float]  # all numbers of the row, such as the learning rate
+    pairs: Count  # seen so far
+    total: float = math.nan  # after training on documents with validation on pairs alone
+    kept: bool = False  # the model has the weights of this step
+    p1_by_language: Annotated[OfNames, "P@1 of each language"] = field(default_factory=dict)
+    p1_by_corpus: Annotated[OfNames, "P@1 of each corpus"] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)  # losses ("xtr"), and P@1 ("p1")
+    numbers: dict[str, float] = field(default_factory=dict)  # such as the learning rate
 
 
 def read_losses(path: Path) -> list[LossEntry]:
@@ -95,31 +87,19 @@ def _fitting(path: Path, place: str, form: Any, value: Any, *keys: str) -> Any:
 
 def _entry(path: Path, place: str, row: Json) -> LossEntry:
     keys = {key: row.get(key) for key in ("part", "step", "pairs")}
-    loss = _fitting(path, place, _Loss, row | keys)
-    validation = loss.part == VALIDATION
+    entry = _fitting(path, place, LossEntry, row | keys)
+    validation = entry.part == VALIDATION
     names = [name for name in row if name not in NOT_PARTS]
     only_pairs = validation and not names and "total" not in row
     of_documents = any(name.endswith(ACCURACY) for name in names)
     if validation and (P1 in row or not of_documents):
         names.append(P1)
-
-    def numbers(values: Json, key: str = place, form: Any = Drawn) -> dict[str, float]:
-        fitted = _fitting(path, key, dict[str, form], values)
-        return {name: float(value) for name, value in fitted.items()}
-
     measured = {name: row.get(name) for name in [*names, *([] if only_pairs else ["total"])]}
-    values = numbers(measured, form=Drawn if validation else Sampled)
-    return LossEntry(
-        loss.part,
-        loss.step,
-        loss.pairs,
-        values.pop("total", math.nan),
-        values,
-        numbers(loss.p1_by_language, f"{place}, `{BY_LANGUAGE}`"),
-        numbers(loss.p1_by_corpus, f"{place}, `{BY_CORPUS}`"),
-        row.get(KEPT) is True,
-        {k: v for k, v in row.items() if type(v) in (int, float) and k not in ("step", "pairs")},
-    )
+    values = _fitting(path, place, dict[str, Drawn if validation else Sampled], measured)
+    numbers = {k: v for k, v in row.items() if type(v) in (int, float) and k not in keys}
+    values = {name: float(value) for name, value in values.items()}
+    total = values.pop("total", math.nan)
+    return replace(entry, total=total, values=values, numbers=numbers)
 
 
 # --- costs
@@ -221,7 +201,7 @@ def write_metrics(scores: list[Path], losses: list[Path], out: Path) -> None:
     for path in losses:
         system, rows = path.parent.name, {part: [] for part in folders}
         for entry in read_losses(path):
-            of_corpora = {f"{BY_CORPUS}/{name}": score for name, score in entry.corpora.items()}
+            of_corpora = {f"{BY_CORPUS}/{name}": p1 for name, p1 in entry.p1_by_corpus.items()}
             rows[entry.part].append({"step": entry.step, **entry.numbers, **of_corpora})
         for part, own in rows.items():
             if own:
