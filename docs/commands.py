@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ems.commands import COMMANDS
 from ems.commands.flags import REQUIRED, SHARED, Assignment, Bounds, Flag, Mark, flags_of, number
-from ems.commands.help import example, grouped, summary
+from ems.commands.help import example, overview, summary
 
 PAGE = Path(__file__).with_name("cli.md")
 OPENING = """# Commands
@@ -21,9 +21,11 @@ the project after `make all`, except five, whose data the demo does not have: `i
 def page() -> str:
     """Return the page: every command under its group, with an example and its flags."""
     lines = []
-    for title, names in grouped(COMMANDS).items():
-        lines += ["", f"## {title}"]
-        for name in names:
+    for line in overview(COMMANDS, stages=True).splitlines():
+        if line.endswith(":"):
+            lines += ["", f"## {line[:-1]}"]
+        elif line.startswith("  "):
+            name = line.split()[0]
             shown = example(name).replace("\n", "\n    ")
             lines += ["", f"### ems {name}", "", summary(COMMANDS[name]), "", f"    {shown}", ""]
             lines += _rows(flags_of(COMMANDS[name]))

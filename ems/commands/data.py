@@ -16,6 +16,8 @@ FORECAST = "profiles of Snakemake: print the forecast of jobs, time and cluster 
 FORMS = "OPUS's zip, LASER's WikiMatrix, a text, a Wikipedia dump, or the document of each line"
 BUDGET = "maximum number of pairs of OPUS (default: 5M, or none with --files)"
 FILES = "files of pairs: a .tsv, .jsonl ..., or both of a.en a.da; en-da=FILE names the languages"
+OPUS = "update: address of OPUS's API, or the folder of a clone of its repository"
+UNITS = "directory, address or `embedded` (default: published)"
 MODEL = "folder for a copy of the exported model, which also names the experiment"
 OUR_EXPORT = Writes("whole folder", ours="ems.export:is_export")
 FetchSource = Annotated[str, "directory or address to fetch from", Mark.PLACE]
@@ -106,9 +108,7 @@ def corpora(
     experiment: common.OtherExperiment = None,
     json: Annotated[bool, "list, search: output as JSON"] = False,
     all: Annotated[bool, "search: results that include small corpora"] = False,
-    source: Annotated[
-        str, "update: address of OPUS's API, or the folder of a clone of its repository"
-    ] = "",
+    source: Annotated[str, OPUS] = "",
 ) -> None:
     """List or lock downloads; search or update OPUS; probe files."""
     needed = {"search": "a language", "probe": "a file"}.get(action, "")
@@ -195,9 +195,7 @@ def fetch_evalset(
     evalset: Annotated[str, "evaluation set", Choices("ems.config.plugins:sets")],
     code: Annotated[list[str], "languages or archives", Mark.NAME],
     out: common.OutFolder,
-    source: Annotated[
-        str, "directory, address or `embedded` (default: published)", Mark.PLACE
-    ] = "",
+    source: Annotated[str, UNITS, Mark.PLACE] = "",
     receipt: common.Receipt = None,
 ) -> None:
     """Download units of an evaluation set."""

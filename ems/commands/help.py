@@ -5,31 +5,17 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from ems import __version__
 from ems.base.errors import EmsError, near
 from ems.base.texts import is_plain
 
-OPENING = """usage: ems COMMAND [FLAGS]
-
-Train multilingual sentence encoders, and use them.
-"""
-CLOSING = """
-ems COMMAND --help  explains a command, with an example
-ems --help --all    lists the stages of the workflow too
-ems --version       prints the version, the commit and the encoder in it
-"""
 LONGEST = 1000  # characters of a message
-GROUPS = {  # the other commands are stages, which Snakemake calls
-    "Use a model": "encode score mine align align-documents search serve export publish "
-    "check-model",
-    "Prepare data": "init corpora clean inspect verify",
-    "Run experiments": "quickstart check run eval compare table report import-released",
-}
-STAGES = "Stages, which the workflow runs"
+STAGES = re.compile(r"^Stages.*\n\{stages\}\n\n", re.MULTILINE)  # in overview.txt
 
 
 def summary(command: Callable[..., None]) -> str:
@@ -37,20 +23,13 @@ def summary(command: Callable[..., None]) -> str:
     return " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
 
 
-def grouped(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the commands under the titles of their groups, the stages last."""
-    groups = {title: words.split() for title, words in GROUPS.items()}
-    shown = {name for group in groups.values() for name in group}
-    return {**groups, STAGES: [name for name in names if name not in shown]}
-
-
 def overview(commands: dict[str, Callable[..., None]], stages: bool) -> str:
-    """Return the first screen of the help; `stages` adds the stages."""
-    lines = [OPENING]
-    for title, names in grouped(commands).items():
-        if title != STAGES or stages:
-            lines += [f"{title}:", *(f"  {n:18}{summary(commands[n])}" for n in names), ""]
-    return "\n".join(lines).rstrip() + "\n" + CLOSING
+    """Return the first screen of the help, overview.txt; `stages` adds all other commands."""
+    text = Path(__file__).with_name("overview.txt").read_text("utf-8")
+    others = "\n".join(f"  {name}" for name in commands if f"\n  {name}\n" not in text)
+    text = text.replace("{stages}", others) if stages else STAGES.sub("", text)
+    row = re.compile(r"^  (\S+)$", re.MULTILINE)
+    return row.sub(lambda name: f"  {name[1]:18}{summary(commands[name[1]])}", text)
 
 
 def example(name: str) -> str:

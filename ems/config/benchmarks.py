@@ -9,9 +9,7 @@ from ems.base.schema import Decay, Rate, Seed, Settings, ShortName, SourceName, 
 
 
 class EvalsetEntry(Settings):
-    """An evaluation set: the data of a benchmark, or sentences that are only removed from training
-    text.
-    """
+    """An evaluation set: the data of a benchmark, or sentences only removed from training text."""
 
     version: ShortName
     """Version of the data."""

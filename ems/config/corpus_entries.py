@@ -23,8 +23,7 @@ class TranslatedDocuments(Settings):
     split: bool = False
     """Splits the lines of the documents into sentences."""
     model: SourceName | None = None
-    """Model folder or exported folder whose vectors align them (default: the encoder that comes
-    with EMS)."""
+    """Model folder or exported folder whose vectors align them (default: the encoder in EMS)."""
 
 
 class CorpusEntry(Settings):
@@ -44,8 +43,7 @@ class CorpusEntry(Settings):
     a.en]` are two files with the same number of lines. Files may be compressed: .gz, .bz2, .xz or
     .zst."""
     documents: by_type(SourceName, TranslatedDocuments) | None = None
-    """Your own documents and their translations, which `ems align` aligns: their folder, or its
-    settings."""
+    """Your own documents and translations, which `ems align` aligns: their folder or settings."""
     pairs: by_type(Literal["all"], listing(str, least=1)) | None = None
     """Language pairs to use: a list like `[de-fr, pl-uk]`, or `all` for every pair of the corpus's
     languages (default: the pairs with English; all pairs if the experiment has no English)."""
@@ -83,8 +81,7 @@ class CorpusEntry(Settings):
     """Why to use a release of OPUS with a known defect (`ems/corpora/known_defects.tsv`), or a file
     of which more than half is wrong (default: both are refused)."""
     fallback: bool = False
-    """Uses only the language pairs that no other training corpus has (the paper's rule for Tatoeba,
-    EMS v2 IV-A)."""
+    """Uses only the language pairs that no other training corpus has (for Tatoeba, EMS v2 IV-A)."""
 
 
 class MultiwaySettings(Settings):
@@ -94,8 +91,7 @@ class MultiwaySettings(Settings):
     """Language of the shared translation, like `en`: its corpora with other languages are joined
     (default: none, no further pairs are made)."""
     most: whole(ge=1, le=1000) = 4
-    """Maximum number of further pairs per sentence of `through`; language pairs that have few so
-    far come first."""
+    """Maximum number of further pairs per sentence of `through`; rare language pairs come first."""
 
 
 class Split(Settings):
@@ -109,8 +105,7 @@ class Split(Settings):
     rest: schema.PartName | None = None
     """Name of the part with all other lines."""
     documents: ShortName | None = None
-    """Name of the file next to moses/ that gives the document of each line (not with `kind:
-    documents`)."""
+    """Name of the file next to moses/ with each line's document (not with `kind: documents`)."""
     sentences: schema.Code | None = None
     """Language whose sentence decides the part of a pair, compared without case and punctuation.
     All translations of a sentence are in the same part, in every language pair and experiment."""

@@ -85,9 +85,7 @@ class ContrastiveSettings(Weighted):
 
 
 class AlignSettings(Weighted):
-    """Distinguishes the translation from the rest of the batch by inner product (Lightweight Eq.
-    5).
-    """
+    """Distinguishes the translation from the rest of the batch by inner product (Lightweight 5)."""
 
 
 class SimilaritySettings(Weighted):
@@ -107,24 +105,20 @@ class MatryoshkaSettings(Weighted):
 
 
 class ContextSettings(Weighted):
-    """Distinguishes a sentence in its context from another sentence in its place (CCL 2019, section
-    3.1).
-    """
+    """Distinguishes a sentence in its context from another in its place (CCL 2019, section 3.1)."""
 
     DOCUMENTS = True
     k: Neighbourhood = 1
     """Number of context sentences on each side."""
     loss: Literal["cross-entropy", "printed"] = "cross-entropy"
-    """`cross-entropy`: -log p of the true sentence; `printed`: 1 - p, as L_ml is printed in the
-    paper, without a log."""
+    """`cross-entropy`: -log p of the true sentence; `printed`: 1 - p, as the paper prints L_ml."""
 
 
 class MiningSettings(Settings):
     """Mining of similar sentences in two languages (CCL 2019, section 3.2)."""
 
     sample: whole(ge=1, le=1_000_000) = 10_000  # the most takes a day of a GPU for each round
-    """Number of sentences of each language that a round samples and compares, m in the paper; all
-    if there are fewer."""
+    """Most sentences of each language that a round samples and compares, m in the paper."""
     keep: PairCount = 1_000
     """Maximum number of pairs that a round keeps, the best ones."""
     pairs: PairCount = 100_000

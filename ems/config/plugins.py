@@ -110,7 +110,7 @@ def read_record(package: str, **own: Any) -> Benchmark:
     values = load_yaml(Path(package).with_name("record.yaml"))
     read = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if "codes" in read:
-        read["codes"] = same(" ".join(read["codes"]))
+        read["codes"] = {code: code for code in read["codes"]}
     for key in SETTINGS & values.keys():
         read[key] = getattr(settings, values[key])
     return Benchmark(**{**values, **read, **own})
@@ -181,11 +181,6 @@ def score_module(name: str) -> str:
     if family and family not in benchmarks():
         return module_name(FAMILIES, family)
     return module_name(family or name, "score")
-
-
-def same(codes: str) -> dict[str, str]:
-    """Map the languages in "de en fr" to the same codes in the benchmark."""
-    return {code: code for code in codes.split()}
 
 
 def segmenters() -> ModuleType:

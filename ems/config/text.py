@@ -50,9 +50,7 @@ Real = number(ge=-MOST, le=MOST)
 
 
 class CommandFilter(OfCorpora):
-    """Removes the pairs that a program does not pass on, as described by a JSON file of
-    OpusCleaner.
-    """
+    """Removes the pairs that a program does not pass on, given by a JSON file of OpusCleaner."""
 
     filter: SourceName
     """JSON file of a bilingual filter."""
@@ -125,8 +123,7 @@ class DecontaminateSettings(Settings):
     """How sentences are compared: `plain`, exactly; `folded`, without case and punctuation; or
     `primary`, also without accents, entities and variants of letters and digits."""
     scope: Literal["any", "pair"] = "any"
-    """Evaluation sentences to compare with: in any language, or only in the languages of the
-    pair."""
+    """Evaluation sentences to compare with: in any language, or in the languages of the pair."""
     against: listing(str) = Field(["tatoeba"])
     """Evaluation sets to compare with, each with an entry under `evalsets`."""
     validation: bool = False
@@ -142,8 +139,7 @@ class VocabularySettings(Settings):
     sample_lines: whole(ge=100, le=1_000_000_000) = 2_000_000  # 200 GB of memory
     """Number of lines to train the vocabulary on."""
     temperature: number(ge=1, le=100) = 1  # at 100 a billion lines count as 1.2
-    """Sampling temperature: languages are sampled in proportion to their size to the power of 1 /
-    temperature."""
+    """Sampling temperature: languages are sampled in proportion to size ** (1 / temperature)."""
     character_coverage: number(ge=0.98, le=1) = 0.9995  # SentencePiece takes no less
     """Share of the characters that get a piece."""
     byte_fallback: bool = False

@@ -35,8 +35,7 @@ class TrainSettings(Settings):
     warm-up; `step`: constant, multiplied by `schedule_factor` from `schedule_steps` on, as in the
     code of Lightweight."""
     schedule_steps: Interval | None = None
-    """Step at which `linear` and `cosine` reach 0 (default: `steps`), or first step with the lower
-    rate of `step`."""
+    """Step at which `linear` and `cosine` reach 0 (default: `steps`), or `step` lowers the rate."""
     schedule_factor: number(gt=0, le=1) = 0.1
     """Factor of the schedule `step`."""
     amsgrad: bool = False
@@ -46,11 +45,9 @@ class TrainSettings(Settings):
     sampling_alpha: number(ge=0, le=10) = 1  # at 10 half the size is drawn a thousandth as often
     """Sampling exponent: a language pair is drawn in proportion to its size to this power."""
     corpus_share: number(gt=0, le=1) = 1
-    """Share of each language pair's sentence pairs to use, taken at even distances (Lightweight,
-    Table 9)."""
+    """Share of each language pair's pairs to use, taken at even distances (Lightweight Table 9)."""
     input_mask: Literal["none", "one"] = "none"
-    """Masking of the input. `one`: the objectives see one token of each sentence pair as <mask>, as
-    in the authors' code."""
+    """`one`: the objectives see one token of each pair as <mask>, as in the authors' code."""
     validate_every: Interval = 1000
     """Number of steps between validations."""
     checkpoint_every: Interval = 1000
@@ -58,20 +55,17 @@ class TrainSettings(Settings):
     keep_checkpoints: whole(ge=1, le=1000) = 2  # a thousand of 800M parameters are 10 TB
     """Number of newest checkpoints that stay on disk during training."""
     average_checkpoints: whole(ge=0, le=1000) = 0  # as keep_checkpoints
-    """Number of last checkpoints whose weights are averaged into the model; 0: the weights of the
-    last step."""
+    """Number of last checkpoints whose weights are averaged; 0: the weights of the last step."""
     keep: Literal["last", "best"] = "last"
     """Weights of the model. `last`: the weights after the last step; `best`: the weights of the
     best validation after step 0, as in the authors' code (the later one of equals)."""
     best_by: Literal["loss", "p1"] = "loss"
-    """Measure of the best validation: the lowest total loss, or the highest P@1, averaged over the
-    corpora of `validation`."""
+    """Measure of the best validation: lowest total loss, or highest mean P@1 over `validation`."""
     grad_cache: whole(ge=0, le=2097152) = 0  # a sentence each of the largest batch
     """Number of parts in which the sentences of a step are encoded, with the activations of one
     part in memory at a time: large batches on a small GPU, for one more forward pass. 0: off."""
     checkpoint_layers: bool = False
-    """Keeps only the input of each layer and runs the layer again for its gradient, to save
-    memory."""
+    """Keeps only the input of each layer and runs it again for its gradient, to save memory."""
     compile: bool = False
     """Compiles the norms, feed-forward layers and dropout of training with PyTorch's inductor, in a
     minute. Results are the same up to rounding, with other dropout masks. Meant for a GPU; a CPU

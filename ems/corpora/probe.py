@@ -43,12 +43,8 @@ SHOWN = 60  # characters of a side in a message
 _NEXT = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
 MOJIBAKE = re.compile(f"[Â-ß]{_NEXT}|[à-ï]{_NEXT}{{2}}|ð{_NEXT}{{3}}|\ufffd")
 LETTER, NOT_ASCII, DIGITS = re.compile(r"[^\W\d_]"), re.compile(r"[^\x00-\x7f]"), re.compile(r"\d+")
-BOILERPLATE = re.compile(
-    r"cookies?\b|powered by|all rights reserved|copyright|©|privacy policy|terms (of|and) "
-    r"(use|service|conditions)|\b(log|sign) (in|up|out)\b|subscribe|newsletter|click here|"
-    r"read more|add to (cart|basket)|skip to (main )?content|share (on|this)|back to top",
-    re.IGNORECASE,
-)
+_PHRASES = Path(__file__).with_name("boilerplate.txt").read_text("utf-8").splitlines()
+BOILERPLATE = re.compile("|".join(_PHRASES), re.IGNORECASE)
 Share = Annotated[float, Bounds(ge=0, le=1), "a share"]
 Row = TypeVar("Row", bound=Sequence[str])
 Texts = tuple[str, ...]  # of a row, a text for each side
