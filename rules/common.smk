@@ -30,7 +30,7 @@ wildcard_constraints:
     label=LABEL,
     pair=LANGUAGES,
     part=rf"{LANGUAGES}(\.\.{LANGUAGES})?",
-    evalset="[a-z0-9_]+",
+    evalset="[a-z0-9]+",
     vocabulary=one_of(w.experiment.vocabularies),
     system=one_of(w.experiment.systems),
     benchmark=one_of(w.usable),

@@ -44,13 +44,9 @@ UNITS = {  # (set, unit) -> the archive if it is one, its members or files, what
     ("marc", "de.test"): ("", {MARC: made.marc()[MARC]}, 3),
     ("counterfactual", "DE_test.tsv"): ("", COUNTERFACTUAL, 2),
     ("wmt24pp", "en-de_DE"): ("", made.WMT, 2),
-    ("flores_plus", "deu_Latn"): ("", made.FLORES_PLUS, 3),
-    ("bouquet", "deu_Latn"): ("", made.bouquet(), 4),
     ("alignment", "dev.de"): ("", {"dev.de": b"eins\nzwei\n"}, 2),
     ("alignment", "dev.defr"): ("", {"dev.defr": b"[0]:[0]\n[1]:[]\n[]:[1]\n"}, 3),
 }
-if not made.bouquet():
-    del UNITS["bouquet", "deu_Latn"]
 LANGUAGES = [("tatoeba", "deu"), ("flores200", "deu_Latn"), ("sib200", "deu_Latn")]
 every_unit = pytest.mark.parametrize(("name", "unit"), UNITS)
 every_language = pytest.mark.parametrize(("name", "unit"), LANGUAGES)
@@ -287,10 +283,7 @@ def test_every_set_has_a_reader_and_every_unit_an_address():
     assert documented == names
     fetched = {name for name in sets() if evalsets.units(name) or benchmark(name).by_language}
     assert all(hasattr(module(name, "data"), "read_unit") for name in fetched)
-    assert fetched == {name for name, _ in UNITS} | {"bouquet"}
-    gated = {name for name in sets() if benchmark(name).status == "gated"}
-    assert gated == {"flores_plus", "bouquet"}
-    assert all(benchmark(name).published.startswith("https://") for name in gated)
+    assert fetched == {name for name, _ in UNITS}
 
 
 def test_units_are_fetched_together_and_again_only_if_they_or_their_place_changed(mirror, out):

@@ -21,7 +21,7 @@ bucc2018, cls, flores200, marc, mldoc, paracrawl, pawsx, rcv2, sib200 = (
     module(name, "data") for name in NAMES
 )
 tatoeba, xnli, xsimpp = (module(name, "data") for name in ("tatoeba", "xnli", "xsimpp"))
-wmt24pp, bouquet = module("wmt24pp", "data"), module("bouquet", "data")
+wmt24pp = module("wmt24pp", "data")
 
 
 @pytest.fixture
@@ -72,11 +72,10 @@ READ = {  # a part of each set: how it is read
     "xsimpp": lambda f: xsimpp.read_negatives(f),
     "wmt24pp de": lambda f: wmt24pp.read_language(f, "de"),
     "wmt24pp en": lambda f: wmt24pp.read_language(f, "en"),
-    "bouquet deu_Latn": lambda f: bouquet.read_language(f, "deu_Latn", level="paragraph"),
 }
 SIDES = ["bucc2018 de", "cls jp", "flores200 deu_Latn", "marc de", "mldoc german", "pawsx de"]
 SIDES += ["rcv2 german", "sib200 deu_Latn", "tatoeba deu", "xnli de", "xsimpp eng_Latn"]
-SIDES += ["wmt24pp de", "wmt24pp en", "flores_plus deu_Latn", "bouquet deu_Latn"]
+SIDES += ["wmt24pp de", "wmt24pp en"]
 
 
 def blocks_of(folder, name):

@@ -69,12 +69,6 @@ def wmt(folder, name):
     return [write_file(folder, name, "wmt24pp", "P@1", rows, [*WAYS, "en"], **known)]
 
 
-def write_bouquet(folder, name):
-    rows = both_ways(WAYS)
-    rows += [row | {"measure": "paragraphs"} for row in rows]
-    return write_file(folder, name, "bouquet", "P@1", rows, [*WAYS, "en"], label="source")
-
-
 ACCURACIES = ("mldoc", "cls", "marc", "rcv2", "xnli", "sib200", "counterfactual", "pawsx")
 FILES = {  # table -> the score files of a system
     "tatoeba": tatoeba,
@@ -90,13 +84,9 @@ FILES = {  # table -> the score files of a system
     ],
     "wmt24pp": wmt,
     "wmt24pp_kinds": wmt,
-    "flores_plus": lambda folder, name: [
-        write_file(folder, name, "flores_plus", "P@1", both_ways(WAYS), [*WAYS, "en"])
-    ],
     "noisy": lambda folder, name: [
         write_noisy(folder, name, {"de": {"clean": 60.0, "upper case": 50.0}, "ja": {"clean": 9.0}})
     ],
-    "bouquet": lambda folder, name: [write_bouquet(folder, name)],
     "xsim": lambda folder, name: both_measures(folder, name, 1.5, 40),
     "wordorder": lambda folder, name: [write_cosine(folder, name, 0.5)],
     "alignment": lambda folder, name: [write_alignment(folder, name, 60)],

@@ -27,14 +27,14 @@ class Benchmark:
     """One benchmark, or data that is only used for decontamination. `title` is its name; `task` is
     its name in a table of several benchmarks, if different.
 
-    Data: `status` (open, gated, closed, withdrawn, yours), `licence`, how to `obtain` closed data,
-    what `source` a user may set, and the address where its files are `published` if units.tsv
+    Data: `status` (open, closed, withdrawn, yours), `licence`, how to `obtain` data that is not
+    open, what `source` a user may set, and the address where its files are `published` if units.tsv
     has none.
     `codes` maps our language codes to the benchmark's, or names the column of the language table
-    that has them, some of them `renamed` ("": the set lacks it). `corpus` is the OPUS corpus that
-    the data equals or, if `drawn`, is sampled from (no experiment may train on that one). `unseen`:
-    all its codes that are scored even if they are of languages that were not trained on. `dev` is
-    the archive with a dev part. `demo` is the demo's folder, if several benchmarks share one.
+    that has them. `corpus` is the OPUS corpus that the data equals or, if `drawn`, is sampled from
+    (no experiment may train on that one). `unseen`: all its codes that are scored even if they are
+    of languages that were not trained on. `dev` is the archive with a dev part. `demo` is the
+    demo's folder, if several benchmarks share one.
 
     Scores: `sets` are the evaluation sets that it reads (default: its own). `family` is the
     protocol of ems.benchmarks.families that scores it, or the benchmark whose `score` does and
@@ -55,7 +55,6 @@ class Benchmark:
     source: str = ""
     published: str = ""
     codes: Mapping[str, str] | str = "iso1"
-    renamed: Mapping[str, str] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
     by_language: bool = False
     corpus: str = ""
@@ -81,8 +80,7 @@ class Benchmark:
         """Return a language's code in the set, '' for none (as for English in translations)."""
         if not isinstance(self.codes, str):
             return self.codes.get(language.iso1, "")
-        code = getattr(language, self.codes) if self.english or language.iso1 != "en" else ""
-        return self.renamed.get(code, code)
+        return getattr(language, self.codes) if self.english or language.iso1 != "en" else ""
 
     @property
     def needed(self) -> str:

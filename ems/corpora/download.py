@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
@@ -58,8 +58,6 @@ class Downloads:
     stall: float = 60.0  # seconds without data, or with too little, after which an attempt ends
     least: float = 1000.0  # bytes per second over `stall`
     pause: float = 1.0  # seconds before the first retry
-    token: str = field(default="", repr=False)  # sent to the host of the address, and no other
-    page: str = ""  # where the publisher grants access, if the files are gated
 
 
 DOWNLOADS = Downloads()
@@ -101,7 +99,7 @@ class PartialFile:
         self, url: str, out: Path, writer: FileIO, downloads: Downloads = DOWNLOADS
     ) -> None:
         self.url, self.name, self.writer = url, out.name, writer
-        self.downloads = downloads
+        self.largest_gb = downloads.largest_gb
         self.path = part_path(out)
         self.memory = self.path.with_name(self.path.name + ".json")
         self.size = os.fstat(writer.fileno()).st_size
@@ -134,8 +132,7 @@ class PartialFile:
         if self.size and not self.validator:
             self.forget()
         resume = {"Range": f"bytes={self.size}-", "If-Range": self.validator}
-        token = {"Authorization": f"Bearer {self.downloads.token}"} if self.downloads.token else {}
-        return HEADERS | token | (resume if self.size else {})
+        return HEADERS | (resume if self.size else {})
 
     def forget(self) -> None:
         self.response, self.size = {}, 0
@@ -199,7 +196,7 @@ class PartialFile:
 
     def check_size(self, size: int) -> None:
         """Raise `EmsError` and remove the part if the file has at least `size` bytes, too many."""
-        if size > self.downloads.largest_gb * 1e9:
+        if size > self.largest_gb * 1e9:
             self.remove()
             raise mistake("file too large", this=self)
 
@@ -351,9 +348,6 @@ def _begin(answer: requests.Response, part: PartialFile) -> None:
         raise Again(problem)
     elif status in PASSING or status >= 500:
         raise Again(problem, _retry_after(answer.headers.get("Retry-After", "")))
-    elif status in (401, 403) and part.downloads.page:
-        sent = "with the token in HF_TOKEN" if part.downloads.token else "without a token"
-        raise mistake("gated", part=part, status=status, sent=sent)
     else:
         raise EmsError(f"{part.url}: {problem}; check that the source has this file")
 

@@ -82,7 +82,7 @@ def _form(paths: list[Path]) -> str:
 def count_own(paths: list[Path]) -> int:
     """Count the rows, good and bad. Raises `EmsError` for unreadable files or unequal lengths."""
     if _form(paths) == PARQUET:
-        return sum(open_parquet(path).metadata.num_rows for path in paths)
+        return sum(_open_parquet(path).metadata.num_rows for path in paths)
     if _form(paths) == TMX:
         return sum(1 for _ in _units(paths[0]))
     counts = []
@@ -191,7 +191,7 @@ def _variant(element: Element) -> tuple[str, str]:
 
 def _rows_of_parquet(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
     for path in paths:
-        file = open_parquet(path)
+        file = _open_parquet(path)
         columns = _columns(path, file, codes)
         with reading(path):
             batches = file.iter_batches(BATCH, columns=columns)
@@ -204,7 +204,7 @@ def _rows_of_parquet(paths: list[Path], codes: Codes) -> Iterator[OwnRow]:
                 yield value if isinstance(value, Bad) else _row_of_object(value, codes, str(value))
 
 
-def open_parquet(path: Path) -> Any:
+def _open_parquet(path: Path) -> Any:
     from pyarrow.parquet import ParquetFile
 
     if not path.is_file():

@@ -143,7 +143,7 @@ def missing_evalsets(experiment: Experiment) -> list[str]:
             elif unknown:
                 known = f"the embedded demo has only {', '.join(LANGUAGES)}"
                 lines.append(f"{key}.languages: {known}, found {unknown[0]}")
-        elif record.status not in ("open", "gated") and name not in experiment.sources:
+        elif record.status != "open" and name not in experiment.sources:
             files = _some(sets.set_files(experiment, name, Path("DIRECTORY")))
             other = f" (or sources.{name} to the one with the archive)" if sets.units(name) else ""
             words = {"record": record, "other": other, "files": files}

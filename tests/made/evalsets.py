@@ -1,8 +1,6 @@
 """Small evaluation sets in the layouts and archives of their publishers."""
 
-import io
 import json
-from importlib.util import find_spec
 from itertools import product
 
 from made import corpora
@@ -49,36 +47,6 @@ WMT = {
         for bad, source, target in WMT_ROWS
     ).encode()
 }
-
-
-FLORES_PLUS = {  # ids order the rows
-    f"{part}/deu_Latn.jsonl": "".join(
-        json.dumps({"id": at, "iso_639_3": "deu", "text": text, "split": part}) + "\n"
-        for at, text in reversed([*enumerate(texts)])
-    ).encode()
-    for part, texts in {"devtest": ["Eins\u2028 zwei", "drei"], "dev": ["vier"]}.items()
-}
-BOUQUET = {
-    f"data/{level}_level/{split}/deu_Latn.jsonl": json.dumps(
-        {"uniq_id": "P1", "src_lang": "deu_Latn", "src_text": f"{level}\n{split}", "tgt_text": "x"}
-    ).encode()
-    for level, split in product(("sentence", "paragraph"), ("test", "dev"))
-}
-
-
-def bouquet():
-    """BOUQuET as its publisher has it, parquet; {} without the package."""
-    if find_spec("pyarrow") is None:
-        return {}
-    import pyarrow
-    from pyarrow.parquet import write_table
-
-    files = {}
-    for name, line in BOUQUET.items():
-        stream = io.BytesIO()
-        write_table(pyarrow.Table.from_pylist([json.loads(line)]), stream)
-        files[name.replace(".jsonl", ".parquet")] = stream.getvalue()
-    return files
 
 
 def bucc(code="de", part="training", lines=None):
@@ -239,7 +207,6 @@ def write_sets(folder):
     inside = {"bucc2018": bucc() | bucc(part="sample"), "pawsx": pawsx(), "cls": cls()}
     plain = {"xnli": xnli() | xnli_mt(), "xsimpp": xsimpp(), "marc": marc()}
     plain |= {"tatoeba": TATOEBA, "flores200": FLORES, "sib200": SIB, "wmt24pp": WMT}
-    plain |= {"flores_plus": FLORES_PLUS, "bouquet": BOUQUET}
     for strip, sets in ((1, inside), (0, plain)):
         for name, files in sets.items():
             write_files(folder / name, files, strip)

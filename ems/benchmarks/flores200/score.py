@@ -20,17 +20,10 @@ from ems.config.plugins import module
 def score(task: Task) -> Result:
     """Return P@1 of each direction, from the code of the queries to the code of the candidates."""
     languages = task.languages if task.record.unseen else task.trained
-    return Result("P@1", directions(task, languages), languages, label="source", parallel=True)
-
-
-def directions(
-    task: Task, languages: Mapping[str, str], measure: str = "", **part: str
-) -> list[Score]:
-    """Return a row for each direction, as `measure`, of the `part` that the set's reader knows."""
-    lines = read_translations(task.folder, list(languages), task.sets[0], **part)
+    lines = read_translations(task.folder, list(languages), task.sets[0])
     vectors = _encoded(task, lines, languages)
     count = len(lines)
-    what = " ".join(filter(None, (task.benchmark, measure, task.system)))
+    what = f"{task.benchmark} {task.system}"
     progress = Progress(what, count * (count - 1) // 2, "language pairs")
     hits = all_directions(vectors, progress)
     progress.close(f"mean P@1 {100 * hits.sum() / (count * (count - 1) * hits.shape[2]):.1f}")
@@ -39,17 +32,14 @@ def directions(
         for candidates, own in zip(lines, of_query, strict=True):
             if candidates != query:
                 percent = 100 * int(own.sum()) / len(own)
-                bits = packed(own)
-                rows.append(Score(query, candidates, percent, len(own), measure=measure, hits=bits))
-    return rows
+                rows.append(Score(query, candidates, percent, len(own), hits=packed(own)))
+    return Result("P@1", rows, languages, label="source", parallel=True)
 
 
-def read_translations(
-    folder: Path, codes: list[str], name: str, **part: str
-) -> dict[str, list[str]]:
+def read_translations(folder: Path, codes: list[str], name: str) -> dict[str, list[str]]:
     """Map each code of the set `name` to its sentences. Raises `EmsError` for unequal numbers."""
     data = module(name, "data")
-    lines = {code: data.read_language(folder, code, **part) for code in codes}
+    lines = {code: data.read_language(folder, code) for code in codes}
     first, *others = lines
     for code in others:
         if len(lines[code]) != len(lines[first]):

@@ -19,11 +19,11 @@ from ems.tables.scores import Families, Label, Scores, read_scores
 _models = partial(load_table, "ems-v2-table07-flores", "pair")
 
 
-def direction(file: ScoreFile, row: Score) -> str:
+def _direction(file: ScoreFile, row: Score) -> str:
     return f"{file.languages[row.source]}-{file.languages[row.target]}"
 
 
-def direction_columns(systems: Sequence[Scores]) -> list[Column]:
+def _columns(systems: Sequence[Scores]) -> list[Column]:
     scored = dict.fromkeys(name for system in systems for name in system.values)
     groups = load_flores_groups()
     columns = []
@@ -38,7 +38,7 @@ def direction_columns(systems: Sequence[Scores]) -> list[Column]:
 
 
 FLORES = noted_table(
-    "flores200", "P@1", direction_columns, _models, "flores", label=direction, blocks=one_block
+    "flores200", "P@1", _columns, _models, "flores", label=_direction, blocks=one_block
 )
 TABLES = {"flores": FLORES}
 
@@ -48,7 +48,7 @@ def plot_map(
     out: Path,
     families: Families | None = None,
     name: str = "flores200",
-    label: Label = direction,
+    label: Label = _direction,
 ) -> None:
     """Draw a map of P@1 (percent) per direction of the first system; `families` share a map."""
     from ems.tables.figures import plot_directions  # here: matplotlib is slow to import

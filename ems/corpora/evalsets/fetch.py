@@ -6,12 +6,11 @@ waits for is written. It does not name the source, so switching to a mirror make
 """
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from ems.corpora.content import check_file, lock_of, read_lock
 from ems.corpora.download import DOWNLOADS, Downloads
 from ems.corpora.evalsets.sets import Unit, manifest_name, unit
 from ems.corpora.fetch import Fetched, bring, fetch_each, is_here, is_of, lock_entry
-from ems.corpora.locations import address
 from ems.corpora.slots import MACHINE, alone
 
 ARCHIVES = "downloads"  # subfolder for archives and their locks
@@ -70,15 +68,6 @@ class SetSource:
     def _place(self, unit: Unit, file: str) -> Path:
         return self.folder / (f"{ARCHIVES}/{Path(file).name}" if unit.is_archive else file)
 
-    def _access(self, base: str) -> Downloads:
-        """Return the settings of downloads; of a gated set, from its own host, with HF_TOKEN."""
-        record = benchmark(self.name)
-        if record.status != "gated" or address(base)[:2] != address(record.published)[:2]:
-            return self.downloads
-        token = re.fullmatch("[!-~]*", os.environ.get("HF_TOKEN", "").strip())
-        page = record.published.partition("/resolve/")[0]
-        return replace(self.downloads, token=token[0] if token else "", page=page)
-
     def fetch(self, code: str) -> int:
         """Fetch a unit; return its number of texts. An `EmsError` leaves the data unchanged."""
         wanted = unit(self.name, code)
@@ -96,7 +85,7 @@ class SetSource:
                 path = place = self._place(wanted, file)
                 location = f"{base}/{file}"
                 if manifest.exists() or not (self.locked and is_here(place, location)):
-                    path = stack.enter_context(bring(location, place, self._access(base)))
+                    path = stack.enter_context(bring(location, place, self.downloads))
                     parts.append(path)
                 check = partial(_lay_out, wanted, file, temporary)
                 locks[place] = lock_entry(path, place, location, check, self.locked)

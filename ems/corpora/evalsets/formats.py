@@ -18,8 +18,6 @@ from ems.base.errors import Damaged, EmsError, mistake
 from ems.base.files import parse_json
 from ems.base.records import Json
 from ems.base.texts import LONGEST, bounded_lines, opened
-from ems.corpora.archive import reading
-from ems.corpora.own import PARQUET, check_needs, open_parquet
 
 MISSING = "no such file; fetch the benchmark again, or check the `path` of its evalsets entry"
 ENTITIES = "declares entities of its own; check where it came from"
@@ -81,30 +79,6 @@ def json_rows(path: Path, read: Callable[[Json], Any], expected: str) -> Iterato
             wanted = f"expected a JSON object with {expected}"
             raise EmsError(f"{path}: line {number}: {wanted}, found {line[:40]!r}") from None
         yield number, row
-
-
-def texts_by_id(path: Path, key: str, text: str) -> list[str]:
-    """Return the column `text` in the order of the ids in `key`, of a file .jsonl or .parquet, or
-    of the other form if only that is there. Raises `EmsError` for an empty text or an id twice.
-    """
-    other = path.with_suffix(".jsonl" if path.suffix == PARQUET else PARQUET)
-    path = other if other.exists() and not path.exists() else path
-    texts: dict[str, str] = {}
-    for number, row in _objects(path, key, text):
-        name, words = str(row.get(key, "")), " ".join(str(row.get(text) or "").split())
-        if not (name and words) or name in texts:
-            raise Damaged(path, f"row {number:,}: expected an id in {key!r} and a text in {text!r}")
-        texts[name] = words
-    check_count(len(texts), path, "texts")
-    return [texts[name] for name in sorted(texts)]
-
-
-def _objects(path: Path, *columns: str) -> Iterator[tuple[int, Json]]:
-    if path.suffix != PARQUET:
-        return json_rows(path, lambda row: {each: row[each] for each in columns}, str(columns))
-    check_needs([path])
-    with reading(path):
-        return enumerate(open_parquet(path).read(columns=columns).to_pylist(), start=1)
 
 
 def check_count(count: int, path: Path, expected: str) -> None:

@@ -1,1 +1,0 @@
-"""BOUQuET: finding the translation of sentences and paragraphs first written in 8 languages."""
