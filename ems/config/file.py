@@ -75,8 +75,7 @@ class SystemEntry(Overrides):
     vocabulary: str | None = None
     """Name of one of the `vocabularies` (default: `vocabulary`)."""
     languages: schema.SomeLanguages | None = None
-    """Languages to train and score on, in this order, out of the languages of the vocabulary
-    (default: all of them)."""
+    """Languages to train and score on, in this order (default: the languages of the vocabulary)."""
     each: _each(Overrides) | None = None
     """Names of `vocabularies`, for each of which a system NAME-VOCABULARY is made: a list, or a
     mapping with further overrides, like `{fr: {}, it: {train: {steps: 100}}}`."""
@@ -94,8 +93,7 @@ class SweepEntry(Settings):
     base: str
     """System at the centre of the search."""
     axes: Annotated[dict[str, listing(Any, least=1)], Field(min_length=1)]
-    """Values to try for each setting, including the value of the base: `{model.layers: [2, 4, 6,
-    12]}`."""
+    """Values to try for each setting, with the value of the base: `{model.layers: [2, 6, 12]}`."""
     train: TrainOverrides = Field(default_factory=TrainOverrides)
     """Training settings for all points, to shorten their training: `{steps: 20000}`."""
 
@@ -225,9 +223,7 @@ class SiteSources(Sources):
 
 
 class Site(Settings):
-    """Settings of this machine or cluster: the experiment to run, the location of the data, and
-    resources.
-    """
+    """Settings of this machine or cluster: experiment to run, location of the data, resources."""
 
     experiment: Name
     """Name of a file in configs/, without .yaml."""

@@ -13,14 +13,8 @@ from ems.base.files import read_json, write_json
 from ems.base.records import Below, Json
 from ems.base.templates import rendered
 from ems.config.experiment import EMBEDDED, Experiment
-from ems.corpora.catalogue import (
-    PairSize,
-    catalogue_entry,
-    licence_named,
-    page_of,
-    pair_sizes,
-    set_sizes,
-)
+from ems.corpora import catalogue
+from ems.corpora.catalogue import PairSize, pair_sizes, set_sizes
 from ems.corpora.content import Locked, lock_of, read_lock
 from ems.corpora.evalsets.sets import default_folder
 from ems.corpora.locations import path_of
@@ -116,9 +110,9 @@ def licences_text(experiment: Experiment) -> str:
         Path(__file__).with_name("licences.md.jinja"),
         experiment=experiment.name,
         sizes=sizes.values(),
-        entry=catalogue_entry,
-        page=page_of,
-        terms=licence_named,
+        entry=catalogue.catalogue_entry,
+        page=catalogue.page_of,
+        terms=catalogue.licence_named,
     )
 
 
