@@ -23,7 +23,7 @@ class EncoderSizes:
     width: whole(ge=2, le=WIDEST) = 1024  # a layer norm of one number is 0
     """Width of the token embeddings and of each layer."""
     pooling: Literal["mean", "mean-max"] = "mean"
-    """Sentence embedding: mean of the token states; `mean-max` adds their maximum (CCL 2019)."""
+    """Sentence embedding: mean of the token states; with `mean-max` and maximum, twice as wide."""
     activation: Literal["silu", "gelu"] = "silu"
     """Activation of the feed-forward layers: `silu` (swish), as in the authors' code, or `gelu`,
     which every inference server supports."""

@@ -257,7 +257,7 @@ def plot_cleaning(report: Path, out: Path) -> None:
         panes, keys = np.atleast_1d(figure.subplots(1, len(panels), sharey=True)), []
         for axes, (title, shares) in zip(panes, panels.items(), strict=True):
             left = np.zeros(len(names))
-            for number, (label, share) in enumerate(shares.items()):
+            for number, (label, share) in enumerate(shares.items(), start=len(keys)):
                 colour = f"C{number % canvas.COLOURS}" if label else "#BBBBBB"
                 hatch = HATCHES[number // canvas.COLOURS % len(HATCHES)]
                 look = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
