@@ -14,7 +14,6 @@ printed scores are in envs/mteb_peers.tsv.
 import argparse
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -26,6 +25,7 @@ from mteb_common import (
     COLUMNS,
     TASKS,
     Numbers,
+    ended,
     load_model,
     load_task,
     numbers_of,
@@ -36,7 +36,6 @@ from mteb_common import (
 
 from ems.base.errors import EmsError
 from ems.base.files import EXPORTED, read_json, read_table, write_json
-from ems.base.processes import look_rarely
 from ems.base.records import Json
 from ems.commands.common import experiment_of, site_settings
 from ems.commands.flags import Assignment
@@ -107,7 +106,7 @@ def load_hub(task: Any) -> str:
 
 
 def load_ours(task: Any, name: str, experiment: Experiment, folder: Path) -> Any:
-    """Return the task with the subsets of which our set has all sentences, or those of a `part`.
+    """Return the task with the subsets that our set has whole, or with all if our set is a part.
     Raises `EmsError` if there are none.
     """
     part = TASKS[name].part
@@ -281,6 +280,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> None:
     """Run the tasks, print the tables and write the JSON."""
+    if not options.download:  # before anything imports huggingface_hub
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
     experiment, model = experiment_of(options.experiment), load_model(options.model)
     tasks = bitext_tasks()
     known = [task.metadata.name for task in tasks]
@@ -302,18 +303,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line; print an error as one line."""
-    look_rarely()
-    warnings.filterwarnings("ignore", module="mteb")
-    try:
-        options = parse(arguments)
-        if not options.download:  # before anything imports huggingface_hub
-            os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        run(options)
-    except EmsError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    """Run the command line."""
+    return ended(lambda: run(parse(arguments)))
 
 
 if __name__ == "__main__":

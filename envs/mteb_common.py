@@ -6,6 +6,7 @@ apart: a direction, or a language.
 
 import csv
 import sys
+import warnings
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ems.base.errors import EmsError
+from ems.base.processes import look_rarely
 from ems.bench.scores import ENGLISH
 from ems.config.experiment import Experiment
 from ems.config.languages import load_languages
@@ -43,7 +45,7 @@ class Subset:
     """What MTEB scores apart: a direction, or a language.
 
     `parts` has the columns of each part: {"test": {"sentence1": [...], "sentence2": [...]}}, or
-    "text" and "category" of each of `PARTS`. `source` and `target` are those of our score file.
+    "text" and "category" of each of `PARTS`. `source` and `target` are as in our score file.
     """
 
     name: str
@@ -100,7 +102,7 @@ def _ntrex(experiment: Experiment, folder: Path) -> Iterator[Subset]:
     for code in experiment.evalsets["ntrex"].languages:
         foreign, english = read_bitext(experiment, "ntrex", folder, code)
         if columns.setdefault(ENGLISH_NTREX, (ENGLISH, english))[1] != english:
-            raise EmsError(f"{folder}: {code}: its English sentences are not those of the others")
+            raise EmsError(f"{folder}: {code}: its English sentences differ from the others")
         columns[NTREX_CODES.get(code, flores.get(code, code))] = code, foreign
     yield from _all_directions(columns, "test")
 
@@ -206,7 +208,7 @@ def numbers_of(texts: list[str]) -> Numbers:
 
 
 def published_numbers(task: Any, part: str) -> dict[str, dict[str, Numbers]]:
-    """Return the numbers that MTEB publishes of its own data: subset -> column -> numbers."""
+    """Return the numbers that MTEB publishes about its data: subset -> column -> numbers."""
     whole = task.metadata.descriptive_stats[part]
     keys = ("total_text_length", "min_text_length", "max_text_length", "unique_texts")
     return {
@@ -264,3 +266,15 @@ def save_result(result: Any, results: Path, place: str) -> None:
     folder = results / Path(place).resolve().name / Encoder(place).identity
     folder.mkdir(parents=True, exist_ok=True)
     result.to_disk(folder / f"{result.task_name}.json")
+
+
+def ended(run: Callable[[], None]) -> int:
+    """Run a script to its end; return its exit status. An `EmsError` is printed as one line."""
+    look_rarely()
+    warnings.filterwarnings("ignore", module="mteb")
+    try:
+        run()
+    except EmsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0

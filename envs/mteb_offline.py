@@ -15,7 +15,6 @@ different). `--results` writes the results of tasks with such subsets only, as M
 import argparse
 import os
 import sys
-import warnings
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +26,7 @@ from mteb_common import (
     TASKS,
     Figures,
     Subset,
+    ended,
     load_model,
     load_task,
     read_subsets,
@@ -35,7 +35,6 @@ from mteb_common import (
 
 from ems.base.errors import EmsError
 from ems.base.files import write_json
-from ems.base.processes import look_rarely
 from ems.bench.retrieval import QUERIES
 from ems.bench.scores import read_score_file
 from ems.commands.common import experiment_of, site_settings
@@ -216,16 +215,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line; print an error as one line."""
-    look_rarely()
+    """Run the command line."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before anything imports huggingface_hub
-    warnings.filterwarnings("ignore", module="mteb")
-    try:
-        run(parse(arguments))
-    except EmsError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return ended(lambda: run(parse(arguments)))
 
 
 if __name__ == "__main__":
